@@ -10,8 +10,8 @@ import (
 	"github.com/lullhq/lull/internal/simulation/price"
 )
 
-// mapping is an event source mapping with ReportBatchItemFailures: pollers that gather batches and
-// hand them to a function, each one batch at a time.
+// mapping is an event source mapping with ReportBatchItemFailures. Its pollers gather batches and
+// pass them to a function. Each poller passes one batch at a time.
 type mapping struct {
 	w       *World
 	q       *sqsQueue
@@ -20,27 +20,27 @@ type mapping struct {
 	window  time.Duration
 	timeout time.Duration
 	pollers []*poller
-	most    int // pollers, under load
+	most    int // the most pollers under load
 	growing bool
 	handle  func(ctx context.Context, v *invocation, batch []queue.Message) []string
 }
 
-// poller gathers, or waits for its function.
+// poller gathers a batch, or waits for its function.
 type poller struct {
-	asked bool // a ReceiveMessage of its is under way
-	busy  bool // its function runs
+	asked bool // one of its ReceiveMessage calls is under way
+	busy  bool // its function is running
 	held  emulation.Batch
-	bytes int // of the messages that it holds
-	round int // which batch it gathers: a window of an earlier one means nothing
+	bytes int // the size of the messages that it holds
+	round int // the number of the batch that it gathers; a timer of an earlier batch is ignored
 }
 
 const (
-	chunk   = queue.MaxEntries      // messages that one ReceiveMessage brings
-	between = 20 * time.Millisecond // from one ReceiveMessage of a poller to its next
+	chunk   = queue.MaxEntries      // the most messages in the answer of one ReceiveMessage
+	between = 20 * time.Millisecond // the time between two ReceiveMessage calls of a poller
 	growth  = 5                     // pollers added each second
 )
 
-// newMapping gives a mapping its first pollers, and subscribes it to its queue's messages.
+// newMapping gives a mapping its first pollers, and subscribes it to the messages of its queue.
 func newMapping(m *mapping, pollers int) *mapping {
 	m.add(max(pollers, 1))
 	m.q.Visible = m.look
@@ -53,7 +53,7 @@ func (m *mapping) add(pollers int) {
 	}
 }
 
-// look sends pollers that have room, as many as there are messages for.
+// look lets free pollers receive, as many as the visible messages need.
 func (m *mapping) look() {
 	if !m.w.polls(m.q) {
 		return
@@ -85,8 +85,8 @@ func (m *mapping) look() {
 	}
 }
 
-// grow adds pollers while there are more messages than they can receive, as the service does: a few
-// each second.
+// grow adds a few pollers each second, as AWS does, while there are more messages than the pollers
+// can receive.
 func (m *mapping) grow() {
 	if m.growing || len(m.pollers) >= m.most {
 		return
@@ -113,7 +113,7 @@ func (m *mapping) ask(p *poller, delay time.Duration) {
 	})
 }
 
-// receive is one ReceiveMessage.
+// receive is one ReceiveMessage call.
 func (m *mapping) receive(p *poller) {
 	if !m.w.polls(m.q) {
 		return
@@ -136,12 +136,12 @@ func (m *mapping) receive(p *poller) {
 	}
 }
 
-// invoke gives the batch to the function. Messages that it does not report as failed are deleted,
-// unless the answer never arrives.
+// invoke passes the batch to the function. Afterwards it deletes the messages that the function
+// does not report as failed, unless the answer is lost.
 func (m *mapping) invoke(p *poller) {
 	batch := p.held.Messages
 	p.held = emulation.NewBatch(m.batch, m.window)
-	if m.w.halted { // the messages come back by themselves
+	if m.w.halted { // the messages become visible again by themselves
 		p.round++
 		return
 	}
@@ -164,8 +164,8 @@ func (m *mapping) invoke(p *poller) {
 	})
 }
 
-// settle deletes the messages that succeeded. An answer that names a message outside the batch
-// keeps the whole batch, and breaks a promise of the function.
+// settle deletes the messages that succeeded. If the answer names a message outside of the batch,
+// the whole batch stays, and the function has broken a promise.
 func (m *mapping) settle(batch []queue.Message, failed []string) {
 	done, err := emulation.Succeeded(batch, failed)
 	if failed == nil || err != nil {
@@ -185,7 +185,7 @@ func (m *mapping) settle(batch []queue.Message, failed []string) {
 	}
 }
 
-// idle reports whether no batch is gathered or worked on.
+// idle reports whether no poller gathers a batch or waits for its function.
 func (m *mapping) idle() bool {
 	for _, p := range m.pollers {
 		if p.busy || len(p.held.Messages) > 0 {

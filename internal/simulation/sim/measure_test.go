@@ -9,8 +9,8 @@ import (
 	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// bursts is an upstream of exact bursts: each document gets ten versions within two seconds,
-// shuffled, twice, a minute apart.
+// bursts is an upstream of exact bursts. Each document gets two bursts, a minute apart. Each burst
+// has ten versions within two seconds, in random order.
 func bursts(seed uint64, docs int) (Upstream, int) {
 	const versions, twice = 10, 2
 	d := newDice(seed, 0x62757273)
@@ -33,7 +33,7 @@ func bursts(seed uint64, docs int) (Upstream, int) {
 	return up, docs * twice
 }
 
-// measured are the figures of several worlds of bursts.
+// measured has the figures of several simulated runs of bursts.
 type measured struct {
 	bursts    int
 	applied   int64
@@ -49,7 +49,7 @@ func measure(t *testing.T, level Level, worlds uint64) measured {
 	var m measured
 	for seed := uint64(1); seed <= worlds; seed++ {
 		up, n := bursts(seed, 20)
-		even := seed * 14 // the default settings, and a sink with versions
+		even := seed * 14 // default settings, and a sink with versions
 		r := build(t, even, level, func(o *Options) { o.Seed, o.Upstream, o.Pollers = seed, up, 1 }).Run()
 		report(t, r, level)
 		m.bursts += n
@@ -72,7 +72,7 @@ func TestWithoutFaultsABurstIsOneClaimOneWriteAndOneCommit(t *testing.T) {
 	if per := float64(m.admits) / float64(m.bursts); per > 2.2 {
 		t.Errorf("%.2f ADMITs a burst, want about one for each batch that it meets", per)
 	}
-	// quiet + window + 1 s: what design section 3 promises at p99, and here nothing is slower.
+	// Design section 3 promises quiet + window + 1 s at p99. In this run, no version may be slower.
 	if got, limit := at(m.freshness, 1), 8*time.Second; got > limit {
 		t.Errorf("the slowest version was written after %s, want at most %s", got, limit)
 	}
@@ -80,8 +80,9 @@ func TestWithoutFaultsABurstIsOneClaimOneWriteAndOneCommit(t *testing.T) {
 		at(m.freshness, 1), float64(m.admits)/float64(m.bursts))
 }
 
-// ADR 0028: who leaves its flight behind a newer version returns when that one is committed. It is
-// received twice and held once, so that leaving pays.
+// TestWhoLeavesAFlightComesBackStale checks ADR 0028. A message that leaves its flight behind a
+// newer version returns after the newer version is committed. It is received twice and held once,
+// so leaving saves cost.
 func TestWhoLeavesAFlightComesBackStale(t *testing.T) {
 	t.Parallel()
 	up := Steady(1, 20, 200, 5*time.Minute)
@@ -90,7 +91,7 @@ func TestWhoLeavesAFlightComesBackStale(t *testing.T) {
 	report(t, r, NoFaults)
 	left, stale := w.coverage[step(journal.LeftSuperseded)], w.coverage[step(journal.Stale)]
 	if left < len(up.Arrivals)/20 || stale < left || stale > left*21/20 || r.Extremes.Receives != 2 {
-		t.Errorf("of %d messages %d left and %d came back stale, received %d times at most; want many, all and 2",
+		t.Errorf("of %d messages %d left their flight and %d returned stale, received %d times at most; want many, all and 2",
 			len(up.Arrivals), left, stale, r.Extremes.Receives)
 	}
 	t.Logf("%d of %d messages left, $%.2f a million", left, len(up.Arrivals), r.Summary(NoFaults).Bill.PerMillion)

@@ -10,23 +10,26 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// Monitor looks at a world from outside, as CloudWatch does, and breaks parts of it permanently.
-// The world calls the methods that break something each time.
+// Monitor observes a simulated run from outside, as CloudWatch does, and breaks parts of it
+// permanently. The run calls the methods that break something before each operation.
 type Monitor interface {
-	// Call breaks a call that a function makes: with an error it fails so, and changes nothing.
+	// Call makes a function's call fail. If it returns an error, the call returns this error and
+	// changes nothing.
 	Call(function string, op fault.Op) error
-	// Fate decides what happens to an invocation that is about to begin.
+	// Fate decides what happens to an invocation that is about to start.
 	Fate(function string) Fate
-	// Write breaks a write of the sink: with true, the outcome is the sink's answer.
+	// Write makes a write to the sink fail. If it returns true, the outcome becomes the sink's
+	// answer, and nothing is written.
 	Write(op sink.Op) (sink.Outcome, bool)
-	// Polls reports whether a queue's event source mapping receives, Deletes whether it deletes.
+	// Polls reports whether a queue's event source mapping receives messages. Deletes reports
+	// whether the mapping deletes messages.
 	Polls(queue string) bool
 	Deletes(queue string) bool
 
-	// Note gets each note of a function, with the number of its invocation.
+	// Note is called with each note of a function, and the number of the function's invocation.
 	Note(invocation int64, n journal.Note)
-	// Ended is called at each invocation's end. The error says why it failed or was killed; nil for
-	// an invocation that answered.
+	// Ended is called at the end of each invocation. The error says why the invocation failed or
+	// was killed. It is nil if the invocation answered.
 	Ended(function string, invocation int64, began time.Time, err error)
 	// Flight is called with the end of each execution that did not succeed.
 	Flight(end FlightEnd)
@@ -35,30 +38,30 @@ type Monitor interface {
 // Fate is what happens to an invocation.
 type Fate byte
 
-// The fates.
+// The possible fates of an invocation.
 const (
 	Runs      Fate = iota
-	Throttled      // Lambda refuses it: there is no concurrency
-	Denied         // its caller may not invoke it
-	Throws         // it ends at once with an error, or was killed while it started
-	Hangs          // it does nothing until its time-out
-	Refuses        // it starts with settings that it refuses, and answers every message as failed
+	Throttled      // Lambda refuses the invocation because there is no concurrency left
+	Denied         // the caller has no permission to invoke the function
+	Throws         // the invocation ends at once with an error, or is killed while it starts
+	Hangs          // the invocation does nothing until its time-out
+	Refuses        // the function refuses its settings, and reports every message as failed
 )
 
 // FlightEnd is how an execution ended.
 type FlightEnd byte
 
-// The ends that are not a success, as AWS/States counts them.
+// The unsuccessful ends of an execution, as AWS/States counts them.
 const (
 	FlightFailed FlightEnd = iota
 	FlightTimedOut
 	FlightAborted
 )
 
-// errBroken is the error of an invocation that its fate did not let run.
+// errBroken is the error of an invocation that did not run because of its fate.
 var errBroken = errors.New("the invocation did not run")
 
-// fate is the monitor's decision about an invocation, if there is a monitor.
+// fate returns the monitor's decision about an invocation, or Runs without a monitor.
 func (w *World) fate(function string) Fate {
 	if w.options.Monitor == nil {
 		return Runs
@@ -66,12 +69,13 @@ func (w *World) fate(function string) Fate {
 	return w.options.Monitor.Fate(function)
 }
 
-// polls reports whether the mapping of a queue receives.
+// polls reports whether the mapping of a queue receives messages.
 func (w *World) polls(q *sqsQueue) bool {
 	return !w.halted && (w.options.Monitor == nil || w.options.Monitor.Polls(q.Name))
 }
 
-// broken ends an invocation by its fate, and reports whether it did. A hanging one ends later.
+// broken ends an invocation according to its fate, and reports whether it did. A hanging invocation
+// ends later.
 func (w *World) broken(name string, timeout time.Duration, ended func(error)) bool {
 	fate, began := w.fate(name), epoch.Add(w.now)
 	fail := func(why error) {
@@ -83,7 +87,7 @@ func (w *World) broken(name string, timeout time.Duration, ended func(error)) bo
 		return false
 	case Hangs:
 		w.after(timeout, func() { fail(errKilled) })
-	case Throttled, Denied: // there is no invocation
+	case Throttled, Denied: // no invocation starts
 		w.after(0, func() { ended(errBroken) })
 	default:
 		w.after(0, func() { fail(errBroken) })
@@ -91,9 +95,9 @@ func (w *World) broken(name string, timeout time.Duration, ended func(error)) bo
 	return true
 }
 
-// Observe runs the world for a time, calls look at each minute's end, and returns the broken
+// Observe simulates for a time, calls look at the end of each minute, and returns the broken
 // promises. The injected failures do not end, and Observe does not wait until everything has
-// settled. Call it once, in place of Run.
+// settled. Call Observe once, instead of Run.
 func (w *World) Observe(lasting time.Duration, look func(now time.Time)) []Violation {
 	defer w.close()
 	w.begin()
@@ -107,7 +111,7 @@ func (w *World) Observe(lasting time.Duration, look func(now time.Time)) []Viola
 	return w.oracle.found
 }
 
-// Sends puts a message into a queue, by the queue's name, at a moment.
+// Sends plans a message for a queue with the given name, at a given time.
 func (w *World) Sends(name string, at time.Duration, m queue.Outgoing) {
 	for _, q := range w.queues {
 		if q.Name == name {
@@ -116,16 +120,16 @@ func (w *World) Sends(name string, at time.Duration, m queue.Outgoing) {
 	}
 }
 
-// QueueState holds SQS's metrics of a queue.
+// QueueState has the metrics that SQS publishes for a queue.
 type QueueState struct {
 	Name     string
 	InFlight int
-	Oldest   time.Duration // how long ago the oldest message came
-	Holds    bool          // whether there is a message that Oldest is about
+	Oldest   time.Duration // the age of the oldest message
+	Holds    bool          // whether the queue has a message to which Oldest applies
 }
 
-// Queues are the queues as SQS's metrics show them. A message that was received three times or more
-// is not in the age of the oldest.
+// Queues returns the queues as the metrics of SQS show them. The age of the oldest message leaves
+// out messages that were received three times or more.
 func (w *World) Queues() []QueueState {
 	const received = 3
 	states := make([]QueueState, len(w.queues))
@@ -136,13 +140,13 @@ func (w *World) Queues() []QueueState {
 	return states
 }
 
-// Now is the world's true time.
+// Now returns the true time of the simulated run.
 func (w *World) Now() time.Time { return epoch.Add(w.now) }
 
 // ErrKilled is the error of an invocation that the platform killed.
 var ErrKilled = errKilled
 
-// call asks the monitor about a call.
+// call asks the monitor whether a call fails.
 func (w *World) call(v *fault.Invocation, op fault.Op) error {
 	if w.options.Monitor == nil {
 		return nil

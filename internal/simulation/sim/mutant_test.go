@@ -18,24 +18,24 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// This file breaks the protocol on purpose: each mutant is one rule of design sections 5 to 10 that
-// somebody might simplify. They stand between the use cases and the world (see Hooks); no flag in
-// the product makes them.
+// This file breaks the protocol on purpose. Each mutant breaks one rule of design sections 5 to 10
+// that a developer might simplify. Hooks put mutants between the use cases and the simulated
+// services. No flag in the product creates mutants.
 
-// mutant is one of them. make is called once for each world: what a mutant remembers belongs to
-// one.
+// mutant is one broken rule. make is called once for each simulated run, so that a mutant's state
+// belongs to one run.
 type mutant struct {
 	name   string
-	change string // what is different, in the words of the design
+	change string // the difference to the design, in the words of the design
 	make   func(w **World) Hooks
 }
 
-// editing is a mutant of the conditions: edit changes the writes of these transitions.
+// editing makes a mutant of conditions: edit changes the writes of these transitions.
 func editing(of []shard.Transition, edit func(w *shard.Write)) func(**World) Hooks {
 	return seeing(func(s shard.Store) shard.Store { return editedStore{s, of, edit} })
 }
 
-// Transitions in all their forms.
+// Transitions with all their forms.
 var (
 	claims  = []shard.Transition{shard.CLAIM, shard.CLAIMAgain}
 	commits = []shard.Transition{shard.COMMIT, shard.COMMITNewerWaiting}
@@ -44,12 +44,12 @@ var (
 
 func only(t shard.Transition) []shard.Transition { return []shard.Transition{t} }
 
-// indexing is a mutant of index.
+// indexing makes a mutant of index.
 func indexing(change func(h *index.Handler)) func(**World) Hooks {
 	return func(**World) Hooks { return Hooks{Index: change} }
 }
 
-// seeing is a mutant of what index, receive, dlq and the redrive see of the table.
+// seeing makes a mutant of the table as index, receive, prune and the redrive see it.
 func seeing(wrap func(shard.Store) shard.Store) func(**World) Hooks {
 	return func(**World) Hooks {
 		return Hooks{
@@ -75,7 +75,7 @@ func (s editedStore) Write(ctx context.Context, w shard.Write) (shard.Row, error
 	return s.Store.Write(ctx, w)
 }
 
-// ignoring says yes to these transitions and does nothing.
+// ignoring reports success for these transitions and writes nothing.
 type ignoring struct {
 	shard.Store
 	of []shard.Transition
@@ -88,7 +88,7 @@ func (s ignoring) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 	return s.Store.Write(ctx, w)
 }
 
-// without takes the clauses of a condition away that speak of an attribute.
+// without removes the clauses of a condition that concern an attribute.
 func without(w *shard.Write, attr shard.Attr) {
 	w.Cond = slices.DeleteFunc(w.Cond, func(c shard.Clause) bool {
 		return slices.ContainsFunc(c, func(t shard.Term) bool { return t.Attr == attr })
@@ -99,24 +99,24 @@ func keepsPending(w *shard.Write) {
 	keeping(w, shard.AttrPending, shard.AttrBurstStart, shard.AttrFlight)
 }
 
-// keeping takes the actions of an update away that touch an attribute.
+// keeping removes the actions of an update that change these attributes.
 func keeping(w *shard.Write, attrs ...shard.Attr) {
 	w.Update = slices.DeleteFunc(w.Update, func(a shard.Action) bool { return slices.Contains(attrs, a.Attr) })
 }
 
-// writing is a mutant of how index writes to the sink.
+// writing makes a mutant of the writes of index to the sink.
 func writing(write writeFunc) func(**World) Hooks {
 	return indexing(func(h *index.Handler) { h.Sink = sinkFunc{asked(h.Sink), write} })
 }
 
-// sinkFunc is a sink whose Write is changed.
+// sinkFunc is a sink with another Write.
 type sinkFunc struct {
 	readable
 	write writeFunc
 }
 
-// readable is a sink that index may ask what it holds: every one of a world, so that one around it
-// passes that on.
+// readable is a sink whose documents index can read. Every sink of a simulated run is readable, and
+// a wrapper around such a sink stays readable.
 type readable interface {
 	sink.Sink
 	sink.Sampler
@@ -124,7 +124,7 @@ type readable interface {
 	Get(ctx context.Context, doc shard.DocID) (sink.Stored, bool, error)
 }
 
-// asked is a sink of a world.
+// asked returns a sink of a simulated run as a readable sink.
 func asked(s sink.Sink) readable {
 	r, ok := s.(readable)
 	if !ok {
@@ -139,7 +139,7 @@ func (s sinkFunc) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	return s.write(ctx, ops, s.readable)
 }
 
-// answering changes the outcomes that the sink gives.
+// answering makes a mutant that changes the outcomes of the sink.
 func answering(change func(sink.Outcome) sink.Outcome) func(**World) Hooks {
 	return writing(func(ctx context.Context, ops []sink.Op, to sink.Sink) []sink.Outcome {
 		out := to.Write(ctx, ops)
@@ -150,7 +150,7 @@ func answering(change func(sink.Outcome) sink.Outcome) func(**World) Hooks {
 	})
 }
 
-// mutants are all of them, in the order of the design's sections.
+// mutants are all mutants, in the order of the design's sections.
 var mutants = []mutant{
 	{"delete at hold", "receive acknowledges what it holds", func(**World) Hooks {
 		return Hooks{Answer: func(*receive.Handler, []queue.Message, []string) []string { return []string{} }}
@@ -347,8 +347,8 @@ var mutants = []mutant{
 	},
 }
 
-// acknowledgeOlder is the mutant of the answer: a message goes when every event of it is older than
-// what its row waits for.
+// acknowledgeOlder is the mutant of receive's answer. It acknowledges a message in which every
+// event is older than the pending version.
 func acknowledgeOlder(h *receive.Handler, batch []queue.Message, failed []string) []string {
 	keep := make([]string, 0, len(failed))
 	for _, m := range batch {
@@ -367,7 +367,7 @@ func acknowledgeOlder(h *receive.Handler, batch []queue.Message, failed []string
 	return keep
 }
 
-// seenStore changes the rows that are read, and the images of refusals.
+// seenStore changes the rows that are read, and the rows that refusals return.
 type seenStore struct {
 	shard.Store
 	change func(*shard.Row)
@@ -389,7 +389,7 @@ func (s seenStore) Write(ctx context.Context, w shard.Write) (shard.Row, error) 
 	return old, err
 }
 
-// ownByKey takes a refused CLAIM for its own because the row shows the key.
+// ownByKey treats a refused CLAIM as its own claim if the row shows its key.
 type ownByKey struct{ shard.Store }
 
 func (s ownByKey) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
@@ -403,7 +403,7 @@ func (s ownByKey) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 	return old, err
 }
 
-// shorterLease takes something out of every lease.
+// shorterLease shortens every lease.
 func shorterLease(by func(*World) time.Duration) func(**World) Hooks {
 	return func(w **World) Hooks {
 		return Hooks{Index: func(h *index.Handler) {
@@ -418,7 +418,7 @@ func shorterLease(by func(*World) time.Duration) func(**World) Hooks {
 	}
 }
 
-// tokenOfFlight makes the flight the owner.
+// tokenOfFlight makes the flight the owner of its leases.
 func tokenOfFlight(h *index.Handler) {
 	f := &seenFlights{Store: h.Flights}
 	h.Flights = f
@@ -437,8 +437,8 @@ func (f *seenFlights) Get(ctx context.Context, id flight.ID) (*flight.Manifest, 
 	return m, err
 }
 
-// deleteAround deletes the messages of the documents that are written, before or after the write,
-// without asking the row.
+// deleteAround deletes the messages of the documents that are written, before or after the write.
+// It does not check the row.
 func deleteAround(after bool) func(**World) Hooks {
 	return indexing(func(h *index.Handler) {
 		f := &seenFlights{Store: h.Flights}
@@ -466,7 +466,8 @@ func deleteAround(after bool) func(**World) Hooks {
 	})
 }
 
-// releasedCopies takes the copy of a committed document for refused where it has no answer.
+// releasedCopies treats the copy of a committed document as refused although the sink did not
+// answer.
 func releasedCopies(w **World) Hooks {
 	return writing(func(ctx context.Context, ops []sink.Op, to sink.Sink) []sink.Outcome {
 		out := to.Write(ctx, ops)
@@ -479,7 +480,7 @@ func releasedCopies(w **World) Hooks {
 	})(w)
 }
 
-// unstored is a queue whose failures to send go unnoticed.
+// unstored is a queue that hides its failures to send.
 type unstored struct{ queue.Queue }
 
 func (q unstored) Send(ctx context.Context, out []queue.Outgoing) []error {
@@ -487,14 +488,14 @@ func (q unstored) Send(ctx context.Context, out []queue.Outgoing) []error {
 	return nil
 }
 
-// forgetful deletes a dead letter where it should be marked as redriven.
+// forgetful deletes a dead letter instead of marking it as redriven.
 type forgetful struct{ deadletter.Store }
 
 func (f forgetful) MarkRedriven(ctx context.Context, id string, _ time.Time, _ bool) error {
 	return f.Drop(ctx, id)
 }
 
-// everywhere is seeing, dlq included.
+// everywhere makes a mutant like seeing, and includes dlq.
 func everywhere(wrap func(shard.Store) shard.Store) func(**World) Hooks {
 	return func(w **World) Hooks {
 		h := seeing(wrap)(w)

@@ -17,34 +17,34 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// place is the bucket of the objects that events refer to, if the settings allow it.
+// place is the bucket for the objects to which events refer, if the settings allow references.
 const place = "s3://open/"
 
-// Object is a change of an object that events refer to: the upstream changes the object before it
+// Object is a change of an object to which events refer. The upstream changes the object before it
 // sends the event.
 type Object struct {
 	At      time.Duration
-	Doc     string // its id
+	Doc     string // the id of the document
 	Version int
 	Removed bool
-	Ref     string // its address; empty for the default address of its id
+	Ref     string // the address of the object; empty for the default address of its document
 }
 
-// ref is where the object is.
+// ref returns the address of the object.
 func (o Object) ref() string { return cmp.Or(o.Ref, place+o.Doc) }
 
-// refers reports whether events may refer to objects.
+// refers reports whether the settings allow events to refer to objects.
 func refers(sources *source.Set) bool {
 	r := sources.Decode(queue.Message{Body: touched("a", 1, ""), Sent: epoch})
 	return r[0].Invalid == nil
 }
 
-// touched is an event whose payload is its document's object.
+// touched returns an event whose payload is the object of its document.
 func touched(id string, version int, extra string) string {
 	return fmt.Sprintf(`{"type":"doc.touched","subject":%q,"sequence":"%d"%s,"dataref":%q}`, id, version, extra, place+id)
 }
 
-// change sets an object to its newest version, in whichever order the changes arrive.
+// change sets an object to its newest version, even if the changes arrive in another order.
 func (w *World) change(o Object) {
 	if o.Version >= w.objects[o.ref()].Version {
 		w.objects[o.ref()] = o
@@ -54,7 +54,7 @@ func (w *World) change(o Object) {
 // objectClient is the bucket as one invocation reads it.
 type objectClient struct{ v *invocation }
 
-// Load shows the newest version of an object. It fails as any request to S3 does.
+// Load returns the newest version of an object. It may fail as any request to S3.
 func (c objectClient) Load(ctx context.Context, ref string) ([]byte, error) {
 	w := c.v.w
 	if w.dice.chance(w.rates.IOFailBefore) {
@@ -72,7 +72,8 @@ func (c objectClient) Fetch(ctx context.Context, from, ref string) ([]byte, erro
 	})
 }
 
-// show requests an object. The answer is its newest version, or an error that it does not exist.
+// show requests an object. It returns the object's newest version, or an error if the object does
+// not exist.
 func (c objectClient) show(ctx context.Context, ref, field, missing string, say func(version int) []byte) (
 	body []byte, err error,
 ) {
@@ -89,16 +90,17 @@ func (c objectClient) show(ctx context.Context, ref, field, missing string, say 
 	return body, err
 }
 
-// notThere is the error for a missing object, with the field and the problem.
+// notThere returns the error for a missing object, with the field and the problem.
 func (w *World) notThere(field, problem string) error {
 	w.coverage[point{aLoad, "missing", ""}]++
 	return &docevent.Invalid{Reason: deadletter.Payload, Field: field, Problem: problem, Missing: true}
 }
 
-// state is where the version of an answer is in the worlds of the tests.
+// state is the JSON pointer to the version in an answer, in the tests' simulated runs.
 const state = "/state"
 
-// answer is a source's answer for a version. The version is in the place that the settings name.
+// answer returns a source's answer for a version. The settings name the place of the version in the
+// answer.
 func (w *World) answer(from string, version int) []byte {
 	body, settings := fmt.Sprintf(`{"state":%d}`, version), w.cfg.Sources[from]
 	p, err := source.ParsePointer(settings.Fetch.Version)
@@ -116,7 +118,8 @@ func (o *oracle) contents(op sink.Op, l *ledger) {
 		return
 	}
 	if o.w.lags {
-		// Replicas that lag may show a newer content for one event, and its own for the next one.
+		// Lagging replicas may show a newer content for one event, and the event's own content for
+		// the next.
 		if version, err := strconv.Atoi(op.Version); err != nil || state < version {
 			o.violate("no content is older than its version", fmt.Sprintf("%s: content %d for version %s", op.Doc,
 				state, op.Version))
@@ -128,14 +131,15 @@ func (o *oracle) contents(op sink.Op, l *ledger) {
 	l.state = state
 }
 
-// stateOf is the state of its object that a document shows, false for no JSON.
+// stateOf returns the state of the object that a document shows, or false if the document is not
+// JSON.
 func stateOf(document []byte) (int, bool) {
 	var shown struct{ State int }
 	err := json.Unmarshal(document, &shown)
 	return shown.State, err == nil
 }
 
-// checkContents says whether the sink holds the newest content of each object.
+// checkContents checks that the sink has the newest content of each object.
 func (w *World) checkContents(doc shard.DocID, l *ledger) {
 	ref, shown := w.refs[doc.ID()]
 	o, known := w.objects[ref]

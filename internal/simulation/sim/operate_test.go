@@ -5,7 +5,7 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// operate is what the operator's commands run with, and what a test changes of it.
+// operate returns the operator for a command, with a test's change.
 func (w *World) operate(v *invocation, change func(*operate.Operator)) operate.Operator {
 	o := operate.Operator{
 		Shards: w.shards(v), Scanner: v.Scanner(tableClient{w.table, v}), Dead: v.DeadLetters(w.letters),

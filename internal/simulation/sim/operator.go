@@ -8,11 +8,12 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// This file has the oracle's checks of operators' actions: rows that were raised, reset or paused.
+// This file has the oracle's checks of operators' actions: raised rows, resets and pauses.
 
 // raised checks that a row is raised only to the version in the sink.
 func (o *oracle) raised(l *ledger, row shard.Row) {
-	// A late request may have brought a newer version since: the next comparison finds it.
+	// A late request may have written a newer version in the meantime. The next comparison finds
+	// it.
 	if l.inSink < row.Committed || l.inSinkOp != shard.Put {
 		o.always("a row is raised to the sink's version", fmt.Sprintf("%s: to %s, the sink holds %s (%s)", row.Doc,
 			row.Committed, l.inSink, l.inSinkOp))
@@ -20,8 +21,8 @@ func (o *oracle) raised(l *ledger, row shard.Row) {
 	l.committed = max(l.committed, row.Committed)
 }
 
-// resets removes a version that an operator took back from the oracle's records. No invocation may
-// be writing then.
+// resets removes a version from the oracle's records after an operator has withdrawn it. No
+// invocation may hold a claim of the document then.
 func (o *oracle) resets(l *ledger, old, row shard.Row) {
 	for _, g := range l.grants {
 		if g.alive() && !o.w.beyondGuard {
@@ -33,17 +34,17 @@ func (o *oracle) resets(l *ledger, old, row shard.Row) {
 	l.took = append(l.took, old.Committed)
 }
 
-// tookBack reports whether an operator took the event with this key back, in whatever resync run.
+// tookBack reports whether an operator withdrew the event with this key, in any resync run.
 func (l *ledger) tookBack(k shard.OrderKey) bool { return slices.Contains(l.took, k.Event()) }
 
-// doneBeforeReset reports whether an event was done by a version that an operator took back: it is
-// that version, or an older one that an invocation judged just before.
+// doneBeforeReset reports whether an event was done because of a withdrawn version. The event has
+// that version, or an older one that an invocation judged just before the reset.
 func (o *oracle) doneBeforeReset(e *event) bool {
 	l := o.ledger(e.doc)
 	return l.forgot != "" && (l.tookBack(e.key) || e.key < l.forgot && o.w.now-l.resetAt < time.Minute)
 }
 
-// halted sees every write of a health row: since when it shows a pause.
+// halted follows every write of a health row, and notes since when the row shows a pause.
 func (o *oracle) halted(row shard.Row) {
 	if row.PausedAt == 0 {
 		delete(o.pauses, row.Doc)
@@ -52,8 +53,8 @@ func (o *oracle) halted(row shard.Row) {
 	}
 }
 
-// claimed checks that no invocation claims for a sink that was paused before the invocation began.
-// An eventual read may show the row as it was a little earlier.
+// claimed checks that no invocation claims documents for a paused sink if the invocation started
+// after the pause. An eventually consistent read may still show the row from before the pause.
 func (o *oracle) claimed(v *invocation, doc shard.DocID) {
 	row := shard.HealthRow(o.w.pipeOf(doc).name)
 	if since, paused := o.pauses[row]; paused && v.began > since+o.w.drawn.StaleBy {

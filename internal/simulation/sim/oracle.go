@@ -11,25 +11,25 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// oracle watches the world and reports broken promises. It knows the truth: the sent events, the
-// sink's documents, and which invocations are alive. It decides nothing.
+// oracle watches a simulated run and reports broken promises. It knows the true state: the sent
+// events, the sink's documents, and the running invocations. It decides nothing.
 type oracle struct {
-	pauses map[shard.DocID]time.Duration // since when a sink is paused, by its health row
+	pauses map[shard.DocID]time.Duration // when each pause began, by the health row of the sink
 	w      *World
 	docs   map[shard.DocID]*ledger
-	events map[string]*event // by the id that a dead letter of it would have
+	events map[string]*event // by the id that a dead letter of the event would have
 	found  []Violation
 	bytes  map[version]string // the bytes of published versions, if documents may be committed without a write
 
 	lastDue time.Duration // when the last message that lull delayed or scheduled is due
-	lenient bool          // the table was restored while the functions ran
-	purging bool          // what leaves a queue is lost
-	// redriving is set while SQS removes messages from a dead-letter queue that its own redrive has
-	// sent back.
+	lenient bool          // the table was restored while the functions were running
+	purging bool          // messages that leave a queue now are lost
+	// redriving is set while SQS's own redrive removes messages from a dead-letter queue and sends
+	// them again.
 	redriving bool
 }
 
-// Violation is a broken promise.
+// Violation is a broken promise with its time.
 type Violation struct {
 	At     time.Duration // since the simulation began
 	Rule   string
@@ -38,21 +38,21 @@ type Violation struct {
 
 func (v Violation) String() string { return fmt.Sprintf("%s at %s: %s", v.Rule, v.At, v.Detail) }
 
-// ledger is the truth about one document.
+// ledger is the oracle's record of one document.
 type ledger struct {
-	committed shard.OrderKey // the newest ever
-	inSink    shard.OrderKey // the version that the sink holds, as a put or as a delete
+	committed shard.OrderKey // the newest version that was ever committed
+	inSink    shard.OrderKey // the version in the sink, which is a put or a delete
 	inSinkOp  shard.Operation
-	older     bool           // a build without KEEP committed it: the row's content is of another version
-	same      shard.OrderKey // a newer version with its bytes, which was committed without a write
+	older     bool           // a build without KEEP committed the version, so the row's content is of another version
+	same      shard.OrderKey // a newer version with the same bytes, which was committed without a write
 	grants    []*grant
-	open      bool // written without its row, in a table outage, which suspends promise 1
-	state     int  // the version of its object that the sink shows, where payloads are objects
-	listed    bool // ... and lull said that the sink may hold an older version
-	writes    int  // applied
+	open      bool // an outage write changed the document, which suspends promise 1
+	state     int  // the version of the object that the sink shows, if payloads are objects
+	listed    bool // lull reported that the sink may have an older version
+	writes    int  // number of applied writes
 	commits   int
-	forgot    shard.OrderKey   // what was committed before the last reset
-	took      []shard.OrderKey // all of them: none may be admitted, claimed or committed again
+	forgot    shard.OrderKey   // the committed version before the last reset
+	took      []shard.OrderKey // all withdrawn versions: none may be admitted, claimed or committed again
 	resetAt   time.Duration
 	keys      []shard.OrderKey
 }
@@ -62,15 +62,15 @@ type grant struct {
 	v        *invocation
 	token    shard.Token
 	key      shard.OrderKey
-	at       shard.Micros // the fence, once a request was sent under it
+	at       shard.Micros // the fence, once a request was sent under the claim
 	until    shard.Micros
-	inFlight int // requests of its that the sink may still apply
+	inFlight int // requests under the claim that the sink may still apply
 	ended    bool
-	copy     bool // of the committed version, to find out whether a refusal is the document's fault
-	open     bool // there was none: written in a table outage (`tableOutage: open`)
+	copy     bool // a copy of the committed version, to find out whether the document causes a refusal
+	open     bool // an outage write without a claim (`tableOutage: open`)
 }
 
-// alive reports whether the claim's owner may still send a request under it.
+// alive reports whether the owner of the claim may still send a request.
 func (g *grant) alive() bool { return !g.ended && !g.v.over && !g.v.Killed() }
 
 func newOracle(w *World) *oracle {
@@ -80,7 +80,7 @@ func newOracle(w *World) *oracle {
 	}
 }
 
-// most is how many violations of one run are kept: the first is the one that matters.
+// most is how many violations of one run are recorded. Usually only the first one matters.
 const most = 10
 
 func (o *oracle) violate(rule, detail string) {
@@ -97,7 +97,7 @@ func (o *oracle) always(rule, detail string) {
 	}
 }
 
-// ledger is the account of a document; for an empty id it is not kept.
+// ledger returns the record of a document. For an empty id the record is not stored.
 func (o *oracle) ledger(doc shard.DocID) *ledger {
 	l := o.docs[doc]
 	if l == nil {
@@ -108,7 +108,7 @@ func (o *oracle) ledger(doc shard.DocID) *ledger {
 	return l
 }
 
-// wrote sees every write that the table allowed.
+// wrote checks every row write that the table applied.
 func (o *oracle) wrote(v *invocation, w shard.Write, old, row shard.Row) {
 	l := o.ledger(w.Doc)
 	if w.Drop {
@@ -149,7 +149,7 @@ func (o *oracle) wrote(v *invocation, w shard.Write, old, row shard.Row) {
 	}
 }
 
-// granted checks that a new claim meets no other writer.
+// granted checks that no other invocation may write under an older claim.
 func (o *oracle) granted(v *invocation, l *ledger, row shard.Row, key shard.OrderKey) {
 	g := &grant{v: v, token: row.Owner, key: key, until: row.LeaseUntil}
 	for _, other := range l.grants {
@@ -177,7 +177,7 @@ func (o *oracle) committed(w shard.Write, l *ledger, old, row shard.Row) {
 	if l.inSink < k {
 		o.loaded(l, k)
 	}
-	if l.shown() < k && !l.open && o.w.options.Monitor == nil { // a monitor makes sinks lie
+	if l.shown() < k && !l.open && o.w.options.Monitor == nil { // a monitor may make the sink give wrong answers
 		o.violate("what is committed is in the sink", fmt.Sprintf("%s: %s was committed, the sink holds %s", w.Doc, k,
 			l.inSink))
 	}
@@ -191,8 +191,8 @@ func (o *oracle) committed(w shard.Write, l *ledger, old, row shard.Row) {
 	o.fresh(w.Doc, k)
 }
 
-// ended ends a claim that is given back: the newest claim of this invocation, and of this time if
-// the write names one. It never ends another invocation's claim.
+// ended ends a claim that is released. It is the newest claim of this invocation, with the write's
+// time if the write has one. It is never a claim of another invocation.
 func (o *oracle) ended(v *invocation, l *ledger, old shard.Row, at shard.Micros) {
 	for i := len(l.grants) - 1; i >= 0; i-- {
 		if g := l.grants[i]; g.v == v && !g.ended && (at == 0 || g.at == 0 || g.at == at) {
@@ -209,8 +209,8 @@ func (o *oracle) ended(v *invocation, l *ledger, old shard.Row, at shard.Micros)
 	}
 }
 
-// counted sees how many documents a turn is about to send, and whether a sink with a ceiling gets
-// more than that in any time.
+// counted checks the number of documents that a turn is about to send. A sink with a ceiling must
+// never get more documents than the ceiling allows.
 func (o *oracle) counted(v *invocation, documents int) {
 	w, p := o.w, v.pipe
 	if p == nil || w.cfg.Ceiling(p.name) == 0 {
@@ -225,15 +225,16 @@ func (o *oracle) counted(v *invocation, documents int) {
 	}
 }
 
-// sendsLate is how much later than it was counted a request may go.
+// sendsLate is the longest time between counting a request and sending it.
 const sendsLate = 500 * time.Millisecond
 
-// sent sees a request on its way to the sink, and finds the claims that it is made under.
+// sent records a request to the sink, and returns the claims under which it is made.
 func (o *oracle) sent(v *invocation, ops []sink.Op) []*grant {
 	under := make([]*grant, len(ops))
 	for i, op := range ops {
-		// A copy that index writes again to ask whose fault a refusal is may be of the very version that
-		// it claimed: then a request whose answer was lost brought it there. Its fence is older.
+		// index may write a copy of a document again, to find out what causes a refusal. The copy
+		// may be of the version that index has claimed, if a request without an answer wrote that
+		// version before. The copy has an older fence.
 		under[i] = &grant{v: v, key: op.Key, open: v.open}
 		if o.copied(v, op, under[i]) {
 			under[i].inFlight++
@@ -250,7 +251,7 @@ func (o *oracle) sent(v *invocation, ops []sink.Op) []*grant {
 	return under
 }
 
-// newest is the claim that an invocation got last of a version, nil for none.
+// newest returns the last claim of a version that an invocation got, or nil.
 func (l *ledger) newest(v *invocation, key shard.OrderKey) *grant {
 	for _, g := range slices.Backward(l.grants) {
 		if g.v == v && g.key == key && !g.copy {
@@ -260,9 +261,9 @@ func (l *ledger) newest(v *invocation, key shard.OrderKey) *grant {
 	return nil
 }
 
-// copied sees the copy of a document, by the fence that this invocation has read. In a sink without
-// versions, the copy is sent under the lease of another version of the document. No invocation may
-// write that version while the copy is on its way.
+// copied recognises the copy of a document by the fence that the invocation has read. If the sink
+// has no versions, the copy is sent under the lease of another version of the document. No
+// invocation may write that version while the copy is on its way.
 func (o *oracle) copied(v *invocation, op sink.Op, g *grant) bool {
 	l, n := o.ledger(op.Doc), len(o.ledger(op.Doc).grants)
 	leased := n > 0 && l.grants[n-1].v == v && l.grants[n-1].alive() &&
@@ -270,7 +271,7 @@ func (o *oracle) copied(v *invocation, op sink.Op, g *grant) bool {
 	versions := o.w.pipeOf(op.Doc).versions
 	fence, read := v.copies[op.Doc]
 	if versions {
-		fence-- // the sink looks at it, and takes nothing
+		fence-- // the sink checks the copy, and writes nothing
 	}
 	if !read || fence != op.Fence || !leased && !versions {
 		return false
@@ -281,14 +282,14 @@ func (o *oracle) copied(v *invocation, op sink.Op, g *grant) bool {
 	return true
 }
 
-// landed sees a request whose fate is known: nothing of it is applied from now on.
+// landed records that a request has ended: nothing of it will be applied.
 func (o *oracle) landed(under []*grant) {
 	for _, g := range under {
 		g.inFlight--
 	}
 }
 
-// answered records the sink's outcome of an item.
+// answered records the sink's outcome for an item.
 func (o *oracle) answered(op sink.Op, g *grant, out sink.Outcome) {
 	o.w.trace.item(op, out)
 	l := o.ledger(op.Doc)
@@ -317,18 +318,18 @@ func (o *oracle) answered(op sink.Op, g *grant, out sink.Outcome) {
 	}
 }
 
-// waits records that a message may stay invisible for the time d: the world cannot settle before.
+// waits records that a message may stay invisible for the time d. The run cannot settle earlier.
 func (o *oracle) waits(d time.Duration) { o.lastDue = max(o.lastDue, o.w.now+d) }
 
-// keptAway records that receive holds messages back for at most this time. It has no reason to
-// after the injected failures have ended.
+// keptAway records that receive may hold messages back for at most this time. After the injected
+// failures have ended, receive has no reason to do so.
 func (w *World) keptAway(v *invocation, most time.Duration) {
 	if v.began < w.options.Upstream.Calm {
 		w.oracle.waits(most)
 	}
 }
 
-// noted gets the notes of the use cases.
+// noted handles a note of a use case.
 func (w *World) noted(v *invocation, n journal.Note) {
 	w.coverage[step(n.Step)]++
 	if w.options.Monitor != nil {
@@ -358,8 +359,8 @@ func (w *World) noted(v *invocation, n journal.Note) {
 	}
 }
 
-// drifted checks that drift is reported only if something was lost. The sink may differ after an
-// outage write. It may also differ if a write without an answer became a dead letter.
+// drifted checks that drift is reported only if data was lost. The sink may also differ after an
+// outage write, or if a write without an answer became a dead letter.
 func (o *oracle) drifted(n journal.Note) {
 	l := o.ledger(n.Doc)
 	blocked := o.isDead(n.Doc, l.inSink) || o.isDead(n.Doc, o.w.table.row(n.Doc).Claimed)

@@ -15,15 +15,16 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// clumsy is the sink's client, and a source, in a world where code panics on some versions: before
-// a request is sent, after it was answered, in decoders and projections.
+// clumsy is a sink client and a source with code that panics on some versions. It panics before a
+// request is sent, after the answer, in decoders and in projections.
 type clumsy struct {
 	w *World
 	sink.Sink
 	source index.Source
 }
 
-// bad reports whether something panics on a version: some do, until the injected failures end.
+// bad reports whether this version makes the code panic at this place. Some versions do, until the
+// injected failures end.
 func (c clumsy) bad(doc shard.DocID, key shard.OrderKey, where uint32) bool {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(string(doc) + string(key))) // a hash never returns an error
@@ -62,7 +63,7 @@ func (c clumsy) Document(m queue.Message, e lull.Event) ([]byte, error) {
 	return c.source.Document(m, e)
 }
 
-// clumsyWorld is the world of a seed in which code panics.
+// clumsyWorld returns the simulated run of a seed in which code panics.
 func clumsyWorld(t testing.TB, seed uint64, notes journal.Journal) *World {
 	c := &clumsy{}
 	w := build(t, seed, Swarm, func(o *Options) {
@@ -76,12 +77,12 @@ func clumsyWorld(t testing.TB, seed uint64, notes journal.Journal) *World {
 		}
 		o.Journal = notes
 	})
-	c.w, w.settings = w, nil // the client does not show what index asks about an engine's settings with
+	c.w, w.settings = w, nil // the client hides the requests with which index checks an engine's settings
 	return w
 }
 
-// Whatever panics, on one document: nothing goes back, nothing is lost, and everything else is
-// written.
+// TestEveryPromiseHoldsBesideCodeThatPanics: code panics on some documents. No document may go
+// back, no event may be lost, and all other documents must be written.
 func TestEveryPromiseHoldsBesideCodeThatPanics(t *testing.T) {
 	t.Parallel()
 	got := map[string]int{}
@@ -94,7 +95,7 @@ func TestEveryPromiseHoldsBesideCodeThatPanics(t *testing.T) {
 		}))
 	})
 	if t.Log(got); seeds(600) == 600 && len(got) < 5 {
-		t.Errorf("only %v: the worlds do not get there", got)
+		t.Errorf("only %v: no simulated run reaches the other places", got)
 	}
 }
 

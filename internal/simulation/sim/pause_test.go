@@ -16,7 +16,7 @@ type Pausing struct {
 	For time.Duration
 }
 
-// pausing plans the operator. The world is not at rest before the sinks are resumed.
+// pausing plans the operator's commands. The run does not end before the sinks are resumed.
 func (w *World) pausing(h Pausing) {
 	w.after(h.At, func() {
 		w.operator++
@@ -26,7 +26,7 @@ func (w *World) pausing(h Pausing) {
 	})
 }
 
-// pause runs a command until every sink is as it says.
+// pause runs a command until every sink is paused, or resumed if resume is set.
 func (w *World) pause(resume bool, then func()) {
 	w.invoke("operator", patience, func(ctx context.Context, v *invocation) {
 		o := w.operate(v, nil)
@@ -35,7 +35,7 @@ func (w *World) pause(resume bool, then func()) {
 		if resume {
 			do = o.Resume
 		}
-		_, _ = do(ctx, order) // what failed is tried again
+		_, _ = do(ctx, order) // a failed command is tried again
 	}, func(error) {
 		for _, p := range w.pipes {
 			if (w.table.row(shard.HealthRow(p.name)).PausedAt != 0) == resume {
@@ -47,7 +47,8 @@ func (w *World) pause(resume bool, then func()) {
 	})
 }
 
-// paused is the world of a seed whose sinks an operator pauses, for seconds or for many minutes.
+// paused returns the simulated run of a seed in which an operator pauses the sinks, for seconds or
+// for many minutes.
 func paused(t testing.TB, seed uint64, hooks Hooks) *World {
 	t.Helper()
 	d := newDice(seed, 0x70617573)

@@ -13,33 +13,33 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// event is one upstream change and every place in which it is. As long as it is not done it must be
-// in one of them.
+// event is one change by the upstream, with every place in which it is stored. Until it is done, it
+// must be in one of these places.
 type event struct {
 	doc       shard.DocID
-	key       shard.OrderKey // empty where no order key can be made: a dead letter is all that it can become
-	stray     shard.OrderKey // of one that came to the wrong queue
+	key       shard.OrderKey // empty if no order key is possible: the event can only become a dead letter
+	stray     shard.OrderKey // the order key of an event that arrived in the wrong queue
 	op        shard.Operation
-	sent      time.Duration  // the first time
-	waiting   int            // messages of the ingest queues that carry it
-	copies    map[string]int // those among them that lull sent itself, by message id: scheduled, given back or redriven
-	dying     int            // messages of the dead-letter queues
-	parked    bool           // a dead letter is parked
+	sent      time.Duration  // when it was first sent
+	waiting   int            // messages in the ingest queues that carry it
+	copies    map[string]int // messages among them that lull sent, by message id: scheduled, given back or redriven
+	dying     int            // messages in the dead-letter queues that carry it
+	parked    bool           // a dead letter of it is parked
 	scheduled bool
-	lost      bool // SQS itself lost it: lull is not to blame
-	seen      bool // committed, or a newer version was, at seenAt
-	died      bool // was a dead letter once
-	outdone   bool // its dead letter went, because a newer version was committed
-	given     bool // an operator drops its dead letter: the event is lost for good
+	lost      bool // SQS itself lost it, which is not lull's fault
+	seen      bool // its version, or a newer one, was committed
+	died      bool // it was a dead letter at some time
+	outdone   bool // its dead letter was deleted, because a newer version was committed
+	given     bool // an operator drops its dead letter, so that the event is lost
 }
 
-// truth is an event of a message that must not be lost.
+// truth is an event in a message that must not be lost.
 type truth struct {
 	*event
 	id string
 }
 
-// arrived notes a message's events in a queue.
+// arrived records the events of a message that enters a queue.
 func (o *oracle) arrived(q *sqsQueue, m *message) {
 	for _, t := range q.carried[m] {
 		if q.dead == nil {
@@ -48,7 +48,7 @@ func (o *oracle) arrived(q *sqsQueue, m *message) {
 			continue
 		}
 		t.waiting++
-		t.lost = false // it is sent again
+		t.lost = false // the event was sent again
 		if copied(m) {
 			if t.copies == nil {
 				t.copies = map[string]int{}
@@ -62,7 +62,7 @@ func (o *oracle) arrived(q *sqsQueue, m *message) {
 // copied reports whether lull sent the message.
 func copied(m *message) bool { return m.Attributes[queue.AttrFirstSent].String != "" }
 
-// elsewhere reports whether lull has sent the event again in another message than this one.
+// elsewhere reports whether another message, sent by lull, carries the event as well.
 func (e *event) elsewhere(id string) bool {
 	for other, n := range e.copies {
 		if other != id && n > 0 {
@@ -72,7 +72,7 @@ func (e *event) elsewhere(id string) bool {
 	return false
 }
 
-// carries decodes a message, independently of the code that handles it.
+// carries decodes a message, independently of the code that handles the message.
 func (o *oracle) carries(q *sqsQueue, m queue.Message) []truth {
 	if q.dead == nil {
 		if l, err := deadletter.Read(m); err == nil {
@@ -94,8 +94,8 @@ func (o *oracle) carries(q *sqsQueue, m queue.Message) []truth {
 			id := deadletter.ID(r.Invalid.Doc, r.Invalid.Key, o.unkeyed(q, deadletter.Hash(m.Body, m.Attributes)))
 			list = append(list, o.event(id, r.Invalid.Doc, "", "", m))
 		case o.w.astray(q.sink, r.Event.Doc) && o.w.cfg.Queues.Elsewhere == config.ElsewhereSkip:
-			// skipped: its own sink's queue has it too
-		case o.w.astray(q.sink, r.Event.Doc): // a dead letter is all that it can become here
+			// The event is skipped, because the queue of its own sink gets it too.
+		case o.w.astray(q.sink, r.Event.Doc): // in this queue it can only become a dead letter
 			list = append(list, o.stray(q, r.Event.Doc, r.Event.Key, m))
 		default:
 			e := r.Event
@@ -118,7 +118,8 @@ func (o *oracle) event(id string, doc shard.DocID, key shard.OrderKey, op shard.
 	return truth{e, id}
 }
 
-// unkeyed is the id of a dead letter without an order key: each sink that gets its message has one.
+// unkeyed returns the id of a dead letter without an order key. Each sink that gets the message has
+// its own id.
 func (o *oracle) unkeyed(q *sqsQueue, hash string) string {
 	if q.sink == o.w.cfg.DefaultSink {
 		return hash
@@ -126,7 +127,7 @@ func (o *oracle) unkeyed(q *sqsQueue, hash string) string {
 	return deadletter.OfSink(q.sink, hash)
 }
 
-// stray is an event that came to the wrong queue.
+// stray returns an event that arrived in the wrong queue.
 func (o *oracle) stray(q *sqsQueue, doc shard.DocID, k shard.OrderKey, m queue.Message) truth {
 	t := o.event(deadletter.Astray(q.sink, doc, k), doc, "", "", m)
 	t.stray = k
@@ -144,13 +145,13 @@ func (o *oracle) done(e *event) bool {
 	return k != "" && o.ledger(e.doc).committed >= k
 }
 
-// isDead reports whether a version is, or is about to become, a dead letter.
+// isDead reports whether a version is a dead letter, or is about to become one.
 func (o *oracle) isDead(doc shard.DocID, k shard.OrderKey) bool {
 	e := o.events[idOf(doc, k)]
 	return e != nil && (e.dying > 0 || e.parked)
 }
 
-// left checks that a message that leaves its queue is not needed for its events.
+// left checks that a message that leaves its queue is no longer needed for its events.
 func (o *oracle) left(q *sqsQueue, m *message, why emulation.Departure) {
 	if o.purging {
 		why = emulation.Expired
@@ -170,8 +171,8 @@ func (o *oracle) left(q *sqsQueue, m *message, why emulation.Departure) {
 			e.lost = true
 		case o.done(e.event), o.doneBeforeReset(e.event), e.dying > 0, e.parked, e.scheduled, e.elsewhere(m.ID),
 			e.given:
-		case o.redriving && e.waiting > 0: // SQS has put it back itself
-		case o.w.loses && e.outdone: // a table that is restored may show it dead again: the newer one is sent too
+		case o.redriving && e.waiting > 0: // SQS itself has put the event back
+		case o.w.loses && e.outdone: // a restored table may show it as dead again; the newer version is sent again too
 		default:
 			o.violate("a deleted message is done", fmt.Sprintf("%s left %s, but %s %s is neither committed nor parked",
 				m.ID, q.Name, e.doc, e.key))
@@ -179,7 +180,7 @@ func (o *oracle) left(q *sqsQueue, m *message, why emulation.Departure) {
 	}
 }
 
-// parked notes that a dead letter was parked.
+// parked records that a dead letter was parked.
 func (o *oracle) parked(f deadletter.Facts) {
 	o.w.worst.Letters++
 	if e := o.events[f.ID]; e != nil {
@@ -189,7 +190,7 @@ func (o *oracle) parked(f deadletter.Facts) {
 	o.violate("a dead letter belongs to an event", fmt.Sprintf("dead letter %s of %s", f.ID, f.Doc))
 }
 
-// dropped checks that a dropped dead letter is not needed.
+// dropped checks that a deleted dead letter is no longer needed.
 func (o *oracle) dropped(f deadletter.Facts) {
 	e := o.events[f.ID]
 	if e == nil {
@@ -219,7 +220,7 @@ func (o *oracle) unscheduled(id string) {
 	}
 }
 
-// fresh notes how long the versions up to k were on their way.
+// fresh records the freshness of the version k when it is committed.
 func (o *oracle) fresh(doc shard.DocID, k shard.OrderKey) {
 	e := o.events[idOf(doc, k)]
 	if e == nil || e.seen {
@@ -235,5 +236,5 @@ func (o *oracle) fresh(doc shard.DocID, k shard.OrderKey) {
 	}
 }
 
-// idOf is the id of a version's dead letter, by which its event is known.
+// idOf returns the id of a version's dead letter, by which the oracle finds its event.
 func idOf(doc shard.DocID, k shard.OrderKey) string { return deadletter.ID(doc, k, "") }

@@ -8,7 +8,8 @@ import (
 	"github.com/lullhq/lull/setting"
 )
 
-// With less memory a function computes for longer. Without Processor, memory changes only the bill.
+// TestProcessorTimeFollowsMemory: with less memory, a function computes for longer. Without
+// Options.Processor, memory changes only the bill.
 func TestProcessorTimeFollowsMemory(t *testing.T) {
 	t.Parallel()
 	of := func(processor bool, memory setting.Size) Result {

@@ -7,47 +7,48 @@ import (
 	"github.com/lullhq/lull/internal/config"
 )
 
-// How DynamoDB and Application Auto Scaling treat provisioned capacity.
+// Constants of DynamoDB and Application Auto Scaling for provisioned capacity.
 const (
-	// burstCredit is how many seconds of unused capacity a table saves:
+	// burstCredit is the number of seconds for which a table saves its unused capacity:
 	// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/burst-adaptive-capacity.html
 	burstCredit = 300
-	// warmUp is how long a run begins without throttling. Then the capacity is what suits the last
-	// minute, as if auto scaling had known the load.
+	// warmUp is how long a run starts without throttling. After it, the capacity fits the load of
+	// the last minute, as if auto scaling had known the load.
 	warmUp = 2 * time.Minute
-	// Auto scaling raises the capacity after minutesAbove with a use above the target. It lowers it
-	// after minutesBelow with a use below.
+	// Auto scaling raises the capacity after minutesAbove minutes with a use above the target. It
+	// lowers the capacity after minutesBelow minutes with a use below the target.
 	minutesAbove, minutesBelow = 2, 15
-	// lowBy is how far below the target, in percentage points, auto scaling begins to lower.
+	// lowBy is how many percentage points below the target the use must be before auto scaling
+	// lowers the capacity.
 	lowBy = 10
-	// scalingActs is how long the metric, the alarm and the change of the table take. AWS says
-	// minutes.
+	// scalingActs is how long the metric, the alarm and the change of the table take together. AWS
+	// only says that it takes minutes.
 	scalingActs = 3 * time.Minute
 )
 
-// Capacity is how a provisioned capacity was used in a run, after the warm-up.
+// Capacity is the use of a provisioned capacity in a run after the warm-up.
 type Capacity struct {
-	Ready     int     `json:"ready"`  // units a second, at the end
-	Used      float64 `json:"used"`   // percent of what was ready, on average
-	Raised    int     `json:"raised"` // how often auto scaling raised it
+	Ready     int     `json:"ready"`  // units a second at the end of the run
+	Used      float64 `json:"used"`   // average use, in percent of the provisioned capacity
+	Raised    int     `json:"raised"` // how often auto scaling raised the capacity
 	Throttled int64   `json:"throttled"`
 }
 
-// provision is a provisioned capacity of the table. The zero provision refuses nothing.
+// provision is a provisioned capacity of the table. The zero provision refuses no request.
 type provision struct {
 	w            *World
 	of           config.Capacity
 	ready        float64 // units a second; 0 during the warm-up
-	saved        float64 // units that may be used now: burstCredit seconds at most
+	saved        float64 // units that may be used now, at most burstCredit seconds of capacity
 	since        time.Duration
 	minute       float64 // units used in this minute
-	above, below int     // minutes in a row
-	used, paid   float64 // units, since the warm-up
+	above, below int     // consecutive minutes above or below the target
+	used, paid   float64 // units used and paid since the warm-up
 	raised       int
 	throttled    int64
 }
 
-// newProvision begins to count, if the table is billed by its capacity.
+// newProvision starts to count if the table is billed by its capacity.
 func newProvision(w *World, of config.Capacity) *provision {
 	p := &provision{w: w, of: of}
 	if w.cfg.Table.Billing == config.Provisioned {
@@ -71,14 +72,14 @@ func (p *provision) take(units float64) bool {
 	return true
 }
 
-// save adds the capacity of the time that has passed.
+// save adds the capacity of the time since the last call.
 func (p *provision) save() {
 	more := (p.w.now - p.since).Seconds() * p.ready
 	p.since, p.paid = p.w.now, p.paid+more
 	p.saved = min(p.saved+more, burstCredit*p.ready)
 }
 
-// look is auto scaling, once a minute. It sees what was used, never what was refused.
+// look simulates auto scaling, once a minute. It counts only used units, not refused requests.
 func (p *provision) look() {
 	p.w.after(time.Minute, p.look)
 	rate, target := p.minute/60, float64(p.of.Target)/100
@@ -112,12 +113,12 @@ func (p *provision) become(ready float64) {
 	p.ready = ready
 }
 
-// fit is the capacity within its bounds.
+// fit returns the nearest capacity within the configured bounds.
 func (p *provision) fit(units float64) float64 {
 	return min(max(math.Ceil(units), float64(p.of.Min)), float64(p.of.Max))
 }
 
-// result is the use of the capacity; nil if it was never limited.
+// result returns the use of the capacity, or nil if the capacity was never limited.
 func (p *provision) result() *Capacity {
 	if p.ready == 0 {
 		return nil

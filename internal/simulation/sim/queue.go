@@ -10,15 +10,15 @@ import (
 	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// sqsQueue drives an [emulation.Queue] at its least helpful: it delivers late, out of order, twice,
-// again after a deletion and although a message is invisible; it honours old receipt handles or
-// not.
+// sqsQueue runs an [emulation.Queue] with the failures that SQS allows. It delivers messages late,
+// out of order, twice, after a deletion, and while they are invisible. It may accept old receipt
+// handles or not.
 type sqsQueue struct {
 	*emulation.Queue
 	w       *World
-	sink    string        // whose queue it is
-	dead    *sqsQueue     // nil for no redrive policy
-	armed   time.Duration // when it next looks for messages that become visible
+	sink    string        // the sink to which the queue belongs
+	dead    *sqsQueue     // the dead-letter queue; nil for no redrive policy
+	armed   time.Duration // when the queue next checks for messages that become visible
 	carried map[*message][]truth
 	entered int
 	left    int
@@ -29,7 +29,7 @@ type message = emulation.Message
 
 var _ queue.Queue = (*sqsQueue)(nil)
 
-// newQueue returns a queue. If dead is not nil, its redrive policy moves messages to dead.
+// newQueue returns a queue. If dead is not nil, the queue's redrive policy moves messages to dead.
 func newQueue(w *World, sink, name string, dead *sqsQueue, retention time.Duration) *sqsQueue {
 	q := &sqsQueue{w: w, sink: sink, dead: dead, carried: map[*message][]truth{}}
 	set := emulation.QueueSettings{
@@ -51,7 +51,8 @@ func (q *sqsQueue) limit() {
 	q.MaxReceiveCount = cmp.Or(q.w.rates.Receives, q.w.cfg.MaxReceiveCount())
 }
 
-// pick chooses now and then not the message that has waited longest.
+// pick returns which message is delivered next. Sometimes it is not the one that has waited
+// longest.
 func (q *sqsQueue) pick(n int) int {
 	if !q.w.strikes("message out of order", q.w.rates.Reorder) {
 		return 0
@@ -59,7 +60,8 @@ func (q *sqsQueue) pick(n int) int {
 	return q.w.dice.IntN(n)
 }
 
-// taken delivers a message again now and then although it is invisible.
+// taken is called for each delivered message. Sometimes it delivers the message again although the
+// message is invisible.
 func (q *sqsQueue) taken(m *message) {
 	if q.dead != nil {
 		q.w.worst.Receives = max(q.w.worst.Receives, m.ReceiveCount)
@@ -81,7 +83,7 @@ func (q *sqsQueue) leave(m *message, why emulation.Departure) {
 	delete(q.carried, m)
 }
 
-// arm schedules a look at the moment when the next message becomes visible.
+// arm plans a check at the time when the next message becomes visible.
 func (q *sqsQueue) arm() {
 	at, ok := q.Next()
 	if !ok || q.armed > q.w.now && q.armed <= at {
@@ -94,7 +96,7 @@ func (q *sqsQueue) arm() {
 	})
 }
 
-// send is one entry of SendMessage.
+// send handles one entry of SendMessage.
 func (q *sqsQueue) send(o queue.Outgoing) error {
 	m, err := q.New(q.w.now, &o)
 	if err != nil {
@@ -111,7 +113,7 @@ func (q *sqsQueue) send(o queue.Outgoing) error {
 	return nil
 }
 
-// enter adds a message, or a further copy of one.
+// enter adds a message, or another copy of a message.
 func (q *sqsQueue) enter(msg queue.Message, delay time.Duration) {
 	q.entered++
 	m := q.Enter(q.w.now, msg, delay)
@@ -124,7 +126,7 @@ func (q *sqsQueue) enter(msg queue.Message, delay time.Duration) {
 	}
 }
 
-// find returns the message of a receipt handle, if it is the latest or the service honours an old
+// find returns the message of a receipt handle. It accepts the latest handle, and sometimes an old
 // one.
 func (q *sqsQueue) find(receipt string) *message {
 	m, latest := q.Find(receipt)
@@ -134,14 +136,14 @@ func (q *sqsQueue) find(receipt string) *message {
 	return m
 }
 
-// hold is one entry of ChangeMessageVisibility.
+// hold handles one entry of ChangeMessageVisibility.
 func (q *sqsQueue) hold(receipt string, d time.Duration) error {
 	err := q.Queue.Hold(q.w.now, q.find(receipt), d)
 	q.arm()
 	return err
 }
 
-// remove is one entry of DeleteMessage.
+// remove handles one entry of DeleteMessage.
 func (q *sqsQueue) remove(receipt string) error {
 	m := q.find(receipt)
 	if m == nil {
@@ -154,13 +156,13 @@ func (q *sqsQueue) remove(receipt string) error {
 	return nil
 }
 
-// QueueName is the queue's name, for the failures of calls.
+// QueueName returns the queue's name, for the failures of calls.
 func (q *sqsQueue) QueueName() string { return q.Name }
 
-// total is every message that the queue has.
+// total returns the number of messages in the queue.
 func (q *sqsQueue) total() int { return q.Counts().Total() }
 
-// Send, Hold and Delete are one batch call each, of which every entry may fail alone.
+// Send, Hold and Delete are each one batch call. Every entry of the batch may fail alone.
 func (q *sqsQueue) Send(_ context.Context, out []queue.Outgoing) []error {
 	bytes := 0
 	for _, o := range out {

@@ -2,6 +2,6 @@
 
 package sim
 
-// raceEnabled makes the long tests short: one coroutine runs at a time, so that there is little for
-// the detector to find, slowly.
+// raceEnabled makes the long tests short. Only one coroutine runs at a time, so the race detector
+// is slow and finds little.
 const raceEnabled = true

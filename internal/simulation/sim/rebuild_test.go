@@ -22,44 +22,45 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// Rebuilding is an operator who rebuilds the collection, from an export in some worlds. Programs
-// are killed, and others resume. Some sleep once they have set the seal.
+// Rebuilding is an operator who rebuilds the collection, in some simulated runs from an export.
+// Programs are killed, and other programs resume. Some programs sleep after they have written SEAL.
 type Rebuilding struct {
 	w      *World
 	e      *engine
 	dice   dice
 	at     time.Duration
 	source bool          // an export fills the new index
-	export time.Duration // when it was made
+	export time.Duration // when the export was made
 	copies map[string][]*engineCopy
 
 	edits   rebuildEdits
 	tries   int
 	aborts  bool // the operator gives the rebuild up once
-	dead    int  // programs that were killed
+	dead    int  // number of programs that were killed
 	slept   int
 	newer   int
 	phases  map[rebuild.Phase]bool
-	traffic int // writes of turns to the new index
-	// erased is the newest delete that a turn brought to readers, committed or not
+	traffic int // number of writes by turns to the new index
+	// erased has, for each document, the newest delete that a turn applied to the index in use,
+	// committed or not.
 	erased map[shard.DocID]shard.OrderKey
 }
 
-// engineCopy is a copy by the engine, which goes on if nobody waits for it.
+// engineCopy is a copy by the engine, which continues if no program waits for it.
 type engineCopy struct{ ended, stopped bool }
 
-// Rebuilt is the level of [rebuilding], which only tests have.
+// Rebuilt is the level of [rebuilding], which exists only in tests.
 const Rebuilt Level = "rebuild"
 
-// rebuildEdits change the world of a rebuild: how its mutants are made. Nil fields do nothing.
+// rebuildEdits change the simulated run of a rebuild, to make mutants. Nil fields change nothing.
 type rebuildEdits struct {
 	service func(b *Rebuilding, v *invocation, s *rebuild.Service)
 	turn    func(*index.Handler)
 	watch   func(Step)
-	one     bool // the model can follow it: one document with few versions, from no export, none kept
+	one     bool // so that the model can follow: one document with few versions, no export, no KEEP
 }
 
-// rebuilding makes the world of a seed in which the collection is rebuilt.
+// rebuilding returns the simulated run of a seed in which the collection is rebuilt.
 func rebuilding(t testing.TB, seed uint64, edits rebuildEdits, change ...func(*Options)) (*World, *Rebuilding) {
 	t.Helper()
 	d := newDice(seed, 0x7265627569)
@@ -91,7 +92,7 @@ func rebuilding(t testing.TB, seed uint64, edits rebuildEdits, change ...func(*O
 	}
 	o := Options{Config: cfg, Seed: seed, Faults: Swarm, Hooks: hooks, Watch: b.see, Upstream: upstream}
 	w := begin(t, o, change...)
-	if edits.one { // a version that is refused for good is what the model of a rebuild does not have
+	if edits.one { // the model of a rebuild has no version that is refused for good
 		w.rates.ItemRefused = 0
 	}
 	b.w, b.e = w, w.pipes[0].engine
@@ -110,7 +111,7 @@ func rebuilding(t testing.TB, seed uint64, edits rebuildEdits, change ...func(*O
 	return w, b
 }
 
-// slowly sends one document's versions while a rebuild is under way. None of them is poison.
+// slowly stretches the versions of one document over the time of a rebuild, and removes poison.
 func slowly(u Upstream) Upstream {
 	for i := range u.Arrivals {
 		u.Arrivals[i].At *= 6
@@ -119,7 +120,7 @@ func slowly(u Upstream) Upstream {
 	return u
 }
 
-// see keeps which deletes were applied.
+// see records which deletes were applied.
 func (b *Rebuilding) see(s Step) {
 	if b.edits.watch != nil {
 		b.edits.watch(s)
@@ -133,7 +134,7 @@ func (b *Rebuilding) collection() shard.Collection {
 	return shard.Collection(b.w.cfg.DefaultCollection)
 }
 
-// reconcile is one run of the command.
+// reconcile runs the command once.
 func (b *Rebuilding) reconcile() {
 	w := b.w
 	w.operator++
@@ -183,7 +184,7 @@ func (b *Rebuilding) drive(action string, then func()) {
 	})
 }
 
-// next goes on until nothing of a rebuild is left.
+// next runs programs until no part of a rebuild remains.
 func (b *Rebuilding) next() {
 	w := b.w
 	run, health := w.table.row(shard.RunRow("rebuild-search")), w.table.row(shard.HealthRow("search"))
@@ -214,7 +215,8 @@ func (b *Rebuilding) next() {
 	w.after(wait, func() { b.drive(action, b.next) })
 }
 
-// send sends the lines of the export: what each document was when it was made, and not deleted.
+// send sends the lines of the export: the documents that existed when the export was made, with
+// their state at that time.
 func (b *Rebuilding) send() {
 	latest, at := map[string]string{}, map[string]int64{}
 	for _, a := range b.w.options.Upstream.Arrivals {
@@ -241,8 +243,8 @@ func (b *Rebuilding) send() {
 	}
 }
 
-// sealing is the table of a program that may sleep, or be killed, once its seal is set. Another
-// program resumes in the meantime.
+// sealing is the table of a program that may sleep, or be killed, after it has written SEAL.
+// Another program resumes in the meantime.
 type sealing struct {
 	shard.Store
 	v *invocation
@@ -258,7 +260,7 @@ func (s sealing) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 			b.w.operator++
 			b.w.after(31*time.Second, func() { b.drive("resume", func() { b.w.operator-- }) })
 			_ = s.v.pause(b.dice.upTo(4 * time.Minute))
-		case b.dice.chance(0.5): // turns meet the seal, and the name is switched
+		case b.dice.chance(0.5): // turns find the SEAL, and the name is switched
 			_ = s.v.pause(b.dice.upTo(9 * time.Second))
 		case b.dice.chance(0.3):
 			s.v.doom = 1 + b.dice.IntN(3)
@@ -267,7 +269,7 @@ func (s sealing) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 	return row, err
 }
 
-// wholeSink is what index asks of a sink in the simulator.
+// wholeSink has the methods of a sink that index uses in the simulator.
 type wholeSink interface {
 	sink.Sink
 	sink.Generator
@@ -295,7 +297,8 @@ type intoClient struct {
 	index string
 }
 
-// Write is one bulk request to the index. It may be carried out after nobody waits for it any more.
+// Write is one bulk request to the index. The request may be carried out after the caller has
+// stopped waiting.
 func (c intoClient) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	w, out := c.v.w, make([]sink.Outcome, len(ops))
 	for i := range out {
@@ -324,11 +327,11 @@ func (c intoClient) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	return answers
 }
 
-// tornAfter is how long after it was sent a request is carried out at most: package rebuild waits
-// for longer.
+// tornAfter is the longest time between sending a request and carrying it out. Package rebuild
+// waits longer.
 const tornAfter = 29 * time.Second
 
-// request is a request to an index by its name, about these items.
+// request sends a request about these items to an index by its name.
 func (b *Rebuilding) request(ctx context.Context, v *invocation, late time.Duration, ops []sink.Op, do func()) error {
 	at := time.Duration(0)
 	return v.send(ctx, fault.Search, late, func() {
@@ -342,14 +345,14 @@ func (b *Rebuilding) request(ctx context.Context, v *invocation, late time.Durat
 	})
 }
 
-// about tells of items of a request to the new index.
+// about reports the items of a request to the new index.
 func (b *Rebuilding) about(v *invocation, what StepKind, ops []sink.Op) {
 	for _, op := range ops {
 		b.w.watch(v, Step{What: what, Op: op, Beside: true})
 	}
 }
 
-// write is a write to an index, now.
+// write writes to an index now.
 func (b *Rebuilding) write(v *invocation, c shard.Collection, index string, op sink.Op) sink.Outcome {
 	out := b.e.docs.Into(c, index).Write(background, []sink.Op{op})[0]
 	b.w.watch(v, Step{What: Answered, Op: op, Outcome: out, Beside: true})
@@ -366,8 +369,8 @@ func (b *Rebuilding) looked(when string) {
 	}
 }
 
-// look compares what readers find of a document with what was committed, where something else than
-// a turn's write has changed it. A version that was applied and not committed may be missing.
+// look compares what readers find of a document with the committed version, after a change that was
+// not a turn's write. A version that was applied but not committed may be missing.
 func (b *Rebuilding) look(doc shard.DocID, when string) {
 	o := b.w.oracle
 	l, op, erased := o.ledger(doc), b.w.table.row(doc).CommittedOp, b.erased[doc]
@@ -386,7 +389,7 @@ func (b *Rebuilding) look(doc shard.DocID, when string) {
 	}
 }
 
-// rebuilder is the sink as a program that rebuilds reaches it.
+// rebuilder is the sink as a rebuilding program calls it.
 type rebuilder struct {
 	v *invocation
 	b *Rebuilding
@@ -394,14 +397,14 @@ type rebuilder struct {
 
 var _ sink.Rebuilder = rebuilder{}
 
-// request is one request to the engine, which carries it out at one moment. Faults are drawn for it
-// as for every other.
+// request sends one request to the engine, which carries it out at one moment. It has the same
+// random faults as every other request.
 func (r rebuilder) request(ctx context.Context, do func() error) error {
 	return r.send(ctx, 0, nil, func() {}, do, func() {})
 }
 
-// send is a request that needs so much longer on its way, and tells when it is sent, and when it is
-// over.
+// send sends a request that takes late longer to arrive. It calls sent when the request is sent,
+// and over when the request has ended.
 func (r rebuilder) send(ctx context.Context, late time.Duration, ops []sink.Op, sent func(), do func() error,
 	over func(),
 ) error {
@@ -446,7 +449,7 @@ func (r rebuilder) send(ctx context.Context, late time.Duration, ops []sink.Op, 
 	return answer
 }
 
-// compares tells of the versions of documents that a program reads in an index.
+// compares reports the versions of documents that a program reads in an index.
 func (r rebuilder) compares(index string, ids []string) {
 	at, _ := r.b.e.docs.Standing(background, r.b.collection())
 	versions, _ := r.b.e.docs.VersionsOf(background, index, ids)
@@ -470,7 +473,7 @@ func (r rebuilder) Create(ctx context.Context, n sink.NewIndex) error {
 
 func (r rebuilder) Fill(ctx context.Context, f sink.Fill) (done sink.Filled, err error) {
 	n := 0
-	if _, err := fmt.Sscan(f.Task, &n); err != nil { // of none that is known: another one may be under way
+	if _, err := fmt.Sscan(f.Task, &n); err != nil { // the task is unknown, so another copy may be under way
 		if r.b.dice.chance(0.3) {
 			return done, sink.ErrNoCopy
 		}
@@ -501,7 +504,7 @@ func (r rebuilder) Fill(ctx context.Context, f sink.Fill) (done sink.Filled, err
 	}
 }
 
-// engineCopies copies page by page. What it has read it writes a little later.
+// engineCopies copies page by page. It writes each page a little after reading it.
 func (b *Rebuilding) engineCopies(c *engineCopy, f sink.Fill) {
 	at := time.Duration(0)
 	_ = b.e.docs.Walk(background, f.From, func(docs []sink.Versioned) error {
@@ -530,7 +533,7 @@ func (b *Rebuilding) copied(c *engineCopy) {
 			return
 		}
 	}
-	b.w.watch(nil, Step{What: Copied}) // the last one
+	b.w.watch(nil, Step{What: Copied}) // the last copy has ended
 }
 
 func idsOf(docs []sink.Versioned) (ids []string) {
@@ -540,7 +543,7 @@ func idsOf(docs []sink.Versioned) (ids []string) {
 	return ids
 }
 
-// read is what an index holds of documents, now.
+// read returns the current documents of an index.
 func (b *Rebuilding) read(index string, ids []string) (ops []sink.Op) {
 	docs := b.e.docs.Beside(index)
 	if docs == nil {
@@ -602,7 +605,7 @@ func (r rebuilder) VersionsOf(ctx context.Context, index string, ids []string) (
 	return versions, err
 }
 
-// Transfer reads, and writes a little later.
+// Transfer reads documents, and writes them a little later.
 func (r rebuilder) Transfer(ctx context.Context, c shard.Collection, from, into string, ids []string) ([]sink.Outcome,
 	error,
 ) {
@@ -681,7 +684,8 @@ func (r rebuilder) Drop(ctx context.Context, index string) error {
 	})
 }
 
-// Turns straddle every step of the rebuild in these worlds.
+// TestEveryPromiseHoldsWhereACollectionIsRebuilt: in these simulated runs, turns overlap with every
+// step of the rebuild.
 func TestEveryPromiseHoldsWhereACollectionIsRebuilt(t *testing.T) {
 	t.Parallel()
 	var decisions, switched, sourced, newer, slept, dead, traffic, missed, kept int
@@ -705,6 +709,6 @@ func TestEveryPromiseHoldsWhereACollectionIsRebuilt(t *testing.T) {
 		"programs slept at the seal, %d killed; %d writes to new indices, %d notes of missed ones, %d kept", decisions,
 		switched, sourced, newer, slept, dead, traffic, missed, kept)
 	if min(switched, sourced, dead, traffic, missed, kept) == 0 || min(newer, slept) == 0 && seeds(10) == 10 {
-		t.Error("the worlds do not get there")
+		t.Error("no simulated run reaches this case")
 	}
 }

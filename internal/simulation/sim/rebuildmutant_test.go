@@ -13,13 +13,13 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// rebuildMutant is a rule of design section 15 that somebody might simplify.
+// rebuildMutant is a rule of design section 15 that a developer might simplify.
 type rebuildMutant struct {
 	name, change string
 	edits        rebuildEdits
 }
 
-// serving is a mutant of the program that rebuilds.
+// serving makes a mutant of the rebuilding program.
 func serving(change func(b *Rebuilding, s *rebuild.Service)) rebuildEdits {
 	return rebuildEdits{service: func(b *Rebuilding, _ *invocation, s *rebuild.Service) { change(b, s) }}
 }
@@ -76,7 +76,7 @@ var rebuildMutants = []rebuildMutant{
 	},
 }
 
-// unheeded takes every MISS for applied.
+// unheeded treats every refused MISS as applied.
 type unheeded struct{ shard.Store }
 
 func (s unheeded) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
@@ -87,30 +87,30 @@ func (s unheeded) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 	return row, err
 }
 
-// unstopped leaves a copy of the engine under way.
+// unstopped does not stop the engine's copy.
 type unstopped struct{ sink.Rebuilder }
 
 func (unstopped) StopFill(context.Context, string) error { return nil }
 
-// oneWay is a sink whose new index shows nothing when it is walked through.
+// oneWay is a sink whose new index shows no documents to a walk.
 type oneWay struct{ sink.Rebuilder }
 
 func (o oneWay) Walk(ctx context.Context, index string, f func([]sink.Versioned) error) error {
-	if strings.Contains(index, ".r") { // as rebuilds name indices; the one in use has its first name
+	if strings.Contains(index, ".r") { // rebuilds name indices like this; the index in use has its first name
 		return nil
 	}
 	return o.Rebuilder.Walk(ctx, index, f)
 }
 
-// hurried is where a program that hurries is.
+// hurried is the state of a program that skips waits.
 type hurried struct {
-	now     func(*hurried) bool // whether it does not wait now
+	now     func(*hurried) bool // reports whether the program skips the current wait
 	skipped time.Duration
-	stopped bool // the copy
-	counted bool // the missed writes, since the copy was stopped
+	stopped bool // the copy was stopped
+	counted bool // the number of missed writes was read after the copy was stopped
 }
 
-// hurry has a program skip waits.
+// hurry makes a program skip waits.
 func hurry(s *rebuild.Service, now func(*hurried) bool) {
 	h := &hurried{now: now}
 	s.Shards, s.Sink, s.Clock = hurriedStore{s.Shards, h}, hurriedSink{s.Sink, h}, hurriedClock{s.Clock, h}
@@ -163,7 +163,8 @@ func (c hurriedClock) Sleep(ctx context.Context, d time.Duration) error {
 	return c.Clock.Sleep(ctx, d)
 }
 
-// unlooking is the table of a program that sees its seal and the moment of it until it has called.
+// unlooking is the table of a program that does not check its SEAL. Until the program has sent the
+// switch, it sees its own SEAL and the time of its SEAL.
 type unlooking struct {
 	shard.Store
 	clock.Clock

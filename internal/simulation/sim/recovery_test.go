@@ -14,7 +14,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// recovery is a sink that is away while its upstream goes on, and comes back with little room.
+// recovery is a sink with an outage while its upstream continues. After the outage, the sink
+// accepts only few documents a second.
 type recovery struct {
 	versions bool
 	away     time.Duration
@@ -22,14 +23,14 @@ type recovery struct {
 }
 
 const (
-	recoveryPerSecond = 5 // events
+	recoveryPerSecond = 5 // events a second
 	recoveryTakes     = 20
 	recoveryDocuments = 1000
 	recoveryBefore    = 5 * time.Minute
 	recoveryAfter     = 20 * time.Minute
 )
 
-// back is when the sink answers again.
+// back returns when the sink answers again.
 func (r recovery) back() time.Duration { return recoveryBefore + r.away }
 
 func (r recovery) run(t *testing.T) Result {
@@ -42,15 +43,15 @@ func (r recovery) run(t *testing.T) Result {
 	}).Run()
 }
 
-// between are the seconds of a stretch.
+// between returns the seconds of a period.
 func (r Result) between(from, to time.Duration) []Second {
 	return r.Timeline[from/time.Second : to/time.Second]
 }
 
 func pings(s Second) int { return s.Pings }
 
-// drained is how long after the sink is back what waits is no more than twice what waited before it
-// went.
+// drained returns how long after the sink's return the number of waiting messages is at most twice
+// the number before the outage.
 func (r recovery) drained(res Result) time.Duration {
 	usual := peak(res.between(time.Minute, recoveryBefore), func(s Second) int { return s.Waiting })
 	for i := r.back(); i < r.back()+recoveryAfter; i += time.Second {
@@ -61,9 +62,10 @@ func (r recovery) drained(res Result) time.Duration {
 	return recoveryAfter
 }
 
-// Issue 6, point 5. Every document is updated several times while the sink is away; the oracles see
-// to it that it comes back in version order, and that every newest version is there in the end.
-// What is bounded here is what the way back costs: see docs/lifecycles.md for its picture.
+// TestASinkThatIsBackGetsWhatItTakes checks point 5 of issue 6. Every document is updated several
+// times during the outage. The oracles check that documents return in version order, and that every
+// newest version is in the sink at the end. The test itself limits the cost of the recovery.
+// docs/lifecycles.md has its picture.
 func TestASinkThatIsBackGetsWhatItTakes(t *testing.T) {
 	t.Parallel()
 	for _, versions := range []bool{true, false} {
@@ -79,8 +81,8 @@ func TestASinkThatIsBackGetsWhatItTakes(t *testing.T) {
 				r.Extremes.Receives > most {
 				t.Errorf("%+v, want %d receives at most, and neither refusals nor dead letters", r.Extremes, most)
 			}
-			// Away: after the first minute nobody sends documents, and one asks every 7 s for ten minutes,
-			// then once a minute.
+			// During the outage: after the first minute no flight sends documents. lull pings every
+			// 7 s for ten minutes, and then once a minute.
 			away := r.between(recoveryBefore+time.Minute, s.back())
 			often := int(min(s.away, 11*time.Minute)/(7*time.Second)) + int(max(s.away-10*time.Minute, 0)/time.Minute)
 			if n, asked := total(away, requests), total(away, pings); n > 0 || asked > often {
@@ -88,9 +90,10 @@ func TestASinkThatIsBackGetsWhatItTakes(t *testing.T) {
 					n, asked, s.away, often)
 			}
 			if waiting := away[len(away)-1].Waiting; waiting < len(away)*recoveryPerSecond*9/10 {
-				t.Errorf("%d messages wait in the end: there is nothing to recover from", waiting)
+				t.Errorf("only %d messages wait at the end of the outage: there is nothing to recover from", waiting)
 			}
-			// Back: it gets what it takes all the time, is not run over, and is done.
+			// After the outage: the sink gets as much as it accepts, is not overloaded, and the
+			// backlog is written in time.
 			soon := r.between(s.back(), s.back()+10*time.Minute)
 			most, refused, wrote := peak(soon, requests), total(soon, throttled), total(soon, written)
 			if limit := recoveryTakes; most > limit {
@@ -103,7 +106,7 @@ func TestASinkThatIsBackGetsWhatItTakes(t *testing.T) {
 			if d, limit := s.drained(r), 5*time.Minute; d > limit {
 				t.Errorf("back to normal after %s, want within %s", d, limit)
 			}
-			// And fresh as before.
+			// After the backlog, documents are as fresh as before.
 			if got, limit := aged(r.between(s.back()+15*time.Minute, s.back()+recoveryAfter), 1),
 				8*time.Second; got > limit {
 				t.Errorf("in the end the oldest version is written after %s, want quiet + window + 1 s", got)
@@ -114,8 +117,9 @@ func TestASinkThatIsBackGetsWhatItTakes(t *testing.T) {
 	}
 }
 
-// REVIEW S7: half an hour away cost sixteen times what the run without cost, because every flight
-// waited in its execution.
+// TestAnOutageCostsAtMostTwiceTheRunWithoutIt: finding S7 of a review. An outage of half an hour
+// once cost sixteen times as much as the run without it, because every flight waited in its
+// execution.
 func TestAnOutageCostsAtMostTwiceTheRunWithoutIt(t *testing.T) {
 	t.Parallel()
 	const perSecond = 20
@@ -155,7 +159,8 @@ func TestAnOutageCostsAtMostTwiceTheRunWithoutIt(t *testing.T) {
 	}
 }
 
-// A healthy sink has no budget: its rows are written as before there was one.
+// TestAHealthySinkCostsNoWriteOfItsHealthRow: a healthy sink has no budget, so its health row is
+// never written.
 func TestAHealthySinkCostsNoWriteOfItsHealthRow(t *testing.T) {
 	t.Parallel()
 	up, n := bursts(1, 20)
@@ -168,8 +173,8 @@ func TestAHealthySinkCostsNoWriteOfItsHealthRow(t *testing.T) {
 	}
 }
 
-// The bounds above mean something only if they are the shared row's doing: without it every flight
-// goes on asking by itself.
+// TestWithoutTheSharedRowASinkIsAskedAllTheTime: without the shared health row, every flight asks
+// the sink itself. The limits of the test above must then fail.
 func TestWithoutTheSharedRowASinkIsAskedAllTheTime(t *testing.T) {
 	t.Parallel()
 	s := recovery{
@@ -184,7 +189,8 @@ func TestWithoutTheSharedRowASinkIsAskedAllTheTime(t *testing.T) {
 	}
 }
 
-// TestWriteRecovery writes the pictures and figures of docs/lifecycles.md: two hours away.
+// TestWriteRecovery writes the pictures and figures of docs/lifecycles.md for an outage of two
+// hours.
 func TestWriteRecovery(t *testing.T) {
 	if !*update {
 		t.Skip("make lifecycles runs it with -update")

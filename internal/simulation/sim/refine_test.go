@@ -15,8 +15,8 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// follow runs the world of a seed, and holds each of its steps against the model. The sink's client
-// panics on a document in some of them, for as long as it takes until the document is given up.
+// follow simulates a seed, and compares each step with the model. In some runs, the sink's client
+// panics on a document until the document becomes a dead letter.
 func follow(t *testing.T, seed uint64, hooks func(w **sim.World) sim.Hooks) (*refine.Checker, sim.Result) {
 	t.Helper()
 	o, sources := sim.One(t, seed)
@@ -45,7 +45,7 @@ func follow(t *testing.T, seed uint64, hooks func(w **sim.World) sim.Hooks) (*re
 	return c, w.Run()
 }
 
-// panicking is a client that panics after its first requests were answered.
+// panicking is a client that panics after the answers to its first requests.
 type panicking struct {
 	sink.Sink
 	left *int
@@ -59,9 +59,9 @@ func (p *panicking) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	return out
 }
 
-// Code and model cannot part. Whatever the code does to a document under faults is a step of the
-// model. Each kind of step of the table in docs/model.md occurs. -seed tells the story of one
-// world, -for goes on with more.
+// TestEveryStepOfADocumentIsAStepOfTheModel: each step of the code for a document, with injected
+// failures, must be a step of the model. Each kind of step in the table of docs/model.md must
+// occur. -seed prints the story of one simulated run, and -for continues with more seeds.
 func TestEveryStepOfADocumentIsAStepOfTheModel(t *testing.T) {
 	t.Parallel()
 	counts := map[refine.Step]int{}
@@ -70,7 +70,7 @@ func TestEveryStepOfADocumentIsAStepOfTheModel(t *testing.T) {
 	if only != 0 {
 		first, last = only, only
 	}
-	// In this world a version is applied without an answer, and then refused for good.
+	// In this run a version is applied without an answer, and then refused for good.
 	c, _ := follow(t, 6889, nil)
 	for _, p := range c.Partings() {
 		t.Errorf("seed 6889: %s", p)
@@ -101,11 +101,12 @@ func TestEveryStepOfADocumentIsAStepOfTheModel(t *testing.T) {
 	tree.Generated(t, "docs/model.md", "steps", refine.Table(refine.Mapping()), sim.Updating())
 }
 
-// within are the numbers of worlds within which a mutant is said to be found, with room.
+// within are the numbers of runs within which a mutant counts as found, with some margin.
 var within = []uint64{10, 30, 100, 300, 1000, 3000}
 
-// What a mutant does is not a step of the model: found sooner than by the damage, or where no
-// damage follows at all. Both columns are about the same worlds.
+// TestMutantsLeaveTheModel: each mutant takes a step that the model does not have. The comparison
+// finds this earlier than the damage, or although no damage follows. Both columns count the same
+// simulated runs.
 func TestMutantsLeaveTheModel(t *testing.T) {
 	t.Parallel()
 	if sim.Seeds(10) < 10 {
@@ -131,7 +132,7 @@ func TestMutantsLeaveTheModel(t *testing.T) {
 			}
 		}
 		if left == 0 && !sim.Updating() {
-			t.Errorf("%s: every step of %d worlds is a step of the model", m.Name, most)
+			t.Errorf("%s: every step of %d simulated runs is a step of the model", m.Name, most)
 		}
 		lines = append(lines, fmt.Sprintf("| %s | %s | %s | %s |\n", m.Name, m.Change, bound(left), bound(broken)))
 	}
@@ -144,7 +145,7 @@ func TestMutantsLeaveTheModel(t *testing.T) {
 	}
 }
 
-// bound says within how many worlds a mutant is found.
+// bound returns within how many runs a mutant is found.
 func bound(seed uint64) string {
 	if seed == 0 {
 		return "no"
@@ -157,11 +158,11 @@ func bound(seed uint64) string {
 	return fmt.Sprint(within[len(within)-1])
 }
 
-// states reads from the page within how many worlds a mutant leaves the model; 0 for never.
+// states reads from the page within how many runs a mutant leaves the model; 0 means never.
 func states(table string, m sim.Mutant) (n uint64) {
 	_, rest, ok := strings.Cut(table, fmt.Sprintf("\n| %s | %s | ", m.Name, m.Change))
 	if ok {
-		_, _ = fmt.Sscan(rest, &n) // "no" leaves it 0
+		_, _ = fmt.Sscan(rest, &n) // "no" leaves n at 0
 	}
 	return n
 }

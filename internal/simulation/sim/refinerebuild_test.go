@@ -11,8 +11,8 @@ import (
 	"github.com/lullhq/lull/internal/simulation/sim"
 )
 
-// followRebuild runs the world of a seed in which the collection is rebuilt, with a mutant or none.
-// It holds each step against the model.
+// followRebuild simulates a seed in which the collection is rebuilt, with a mutant or without one.
+// It compares each step with the model.
 func followRebuild(t *testing.T, seed uint64, mutant string) (*refine.Rebuild, sim.Result, bool) {
 	t.Helper()
 	var c *refine.Rebuild
@@ -26,8 +26,8 @@ func followRebuild(t *testing.T, seed uint64, mutant string) (*refine.Rebuild, s
 	return c, r, switched()
 }
 
-// Whatever turns and programs do about a document while its collection is rebuilt is a step of the
-// machine Rebuild.
+// TestEveryStepOfARebuildIsAStepOfTheModel: each step of turns and programs for a document, while
+// its collection is rebuilt, must be a step of the machine Rebuild.
 func TestEveryStepOfARebuildIsAStepOfTheModel(t *testing.T) {
 	t.Parallel()
 	counts := map[refine.Step]int{}
@@ -65,8 +65,9 @@ func TestEveryStepOfARebuildIsAStepOfTheModel(t *testing.T) {
 	tree.Generated(t, "docs/model.md", "steps of a rebuild", refine.Table(refine.MappingOfRebuild()), sim.Updating())
 }
 
-// A mutant of a rebuild leaves the model in worlds of one document, or breaks a promise in worlds
-// of several. The page states within how many seeds, and -update writes it.
+// TestEveryMutantOfARebuildIsNoticed: a mutant of a rebuild leaves the model in runs with one
+// document, or breaks a promise in runs with several. docs/simulator.md states within how many
+// seeds, and -update writes that.
 func TestEveryMutantOfARebuildIsNoticed(t *testing.T) {
 	t.Parallel()
 	if sim.Seeds(10) < 10 {
@@ -111,7 +112,7 @@ func TestEveryMutantOfARebuildIsNoticed(t *testing.T) {
 	}
 }
 
-// firstOf is the first seed with which something is so, 0 for none.
+// firstOf returns the first seed for which is returns true, or 0 for none.
 func firstOf(most uint64, is func(seed uint64) bool) uint64 {
 	for seed := uint64(1); seed <= most; seed++ {
 		if is(seed) {
@@ -121,13 +122,13 @@ func firstOf(most uint64, is func(seed uint64) bool) uint64 {
 	return 0
 }
 
-// statesBoth reads from the page within how many worlds a mutant leaves the model, and breaks a
-// promise; 0 for never.
+// statesBoth reads from the page within how many runs a mutant leaves the model, and breaks a
+// promise; 0 means never.
 func statesBoth(table string, m sim.Mutant) (left, broken uint64) {
 	_, rest, _ := strings.Cut(table, fmt.Sprintf("\n| %s | %s | ", m.Name, m.Change))
 	line, _, _ := strings.Cut(rest, "\n")
 	cells := strings.Split(line, "|")
-	_, _ = fmt.Sscan(cells[0], &left) // "no" leaves it 0
+	_, _ = fmt.Sscan(cells[0], &left) // "no" leaves the number at 0
 	if len(cells) > 1 {
 		_, _ = fmt.Sscan(cells[1], &broken)
 	}

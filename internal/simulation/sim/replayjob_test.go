@@ -44,15 +44,15 @@ func (a jobAPI) Replay(ctx context.Context, o operate.ReplayOrder) (step operate
 	return step, err
 }
 
-// replaying is the cursor of a step.
+// replaying returns the cursor of a step.
 func replaying(o operate.ReplayOrder, measured bool) operate.ReplayCursor {
 	return operate.ReplayCursor{ArchiveRange: o.ArchiveRange, Run: o.Run, Measured: measured, At: o.Cursor}
 }
 
-// replayJob is what a program of a world runs.
+// replayJob is the job that a program of a simulated run executes.
 type replayJob = job.Job[operate.ReplayCursor, operate.ReplayLine]
 
-// replayed is the world of a seed whose archive is replayed by a job.
+// replayed returns the simulated run of a seed in which a job replays the archive.
 func replayed(t testing.TB, seed uint64, edits jobEdits, change func(*replayJob)) (*World, *Jobbing) {
 	t.Helper()
 	j := jobbed(seed, "replay", edits)
@@ -66,7 +66,8 @@ func replayed(t testing.TB, seed uint64, edits jobEdits, change func(*replayJob)
 	})
 	at := w.options.Upstream.Calm/4 + j.dice.upTo(w.options.Upstream.Calm/4)
 	j.run = func(ctx context.Context, r job.Runner, api jobAPI) error {
-		// To each program "ago" means another time, and each begins a run of its own.
+		// Each program starts at another time, so "ago" means another time. Each program also
+		// starts with another run id.
 		o := operate.ReplayOrder{By: "the simulator", Run: string(w.newID(epoch.Add(w.now)))}
 		o.From, o.To = epoch.Add(-time.Minute), epoch.Add(w.now)
 		made := operate.ReplayJob(api, o, "the beginning", "0s", 0)
@@ -88,8 +89,8 @@ func replayed(t testing.TB, seed uint64, edits jobEdits, change func(*replayJob)
 	return w, j
 }
 
-// Programs are killed and stopped, and two run at a time. No message of the archive is left out or
-// counts twice, and every promise holds.
+// TestAnArchiveIsReplayedByAJobWhateverFails: programs are killed and stopped, and two run at a
+// time. No message of the archive may be left out or counted twice, and every promise must hold.
 func TestAnArchiveIsReplayedByAJobWhateverFails(t *testing.T) {
 	t.Parallel()
 	var last *Jobbing
@@ -106,13 +107,13 @@ func TestAnArchiveIsReplayedByAJobWhateverFails(t *testing.T) {
 	}
 }
 
-// What a change of the replay might leave out.
+// TestEveryMutantOfAReplayIsNoticed breaks rules that a change of the replay might leave out.
 func TestEveryMutantOfAReplayIsNoticed(t *testing.T) {
 	t.Parallel()
 	if testing.Short() || raceEnabled {
 		t.Skip("hundreds of worlds")
 	}
-	// own changes the place at which a step of a program begins.
+	// own changes the cursor with which each step of a program starts.
 	own := func(change func(at *operate.ReplayCursor, first operate.ReplayCursor)) func(*replayJob) {
 		return func(j *replayJob) {
 			step, first := j.Step, j.First

@@ -7,13 +7,13 @@ import (
 	"github.com/lullhq/lull/internal/fault"
 )
 
-// pace is how long a service usually takes: half of a request's time at least, up to all of it.
+// pace is how long each service usually takes. A request takes between half of that and all of it.
 var pace = map[fault.Service]time.Duration{
 	fault.Table: 10 * time.Millisecond, fault.SQS: 20 * time.Millisecond, fault.Bucket: 50 * time.Millisecond,
 	fault.States: 50 * time.Millisecond, fault.Search: 150 * time.Millisecond,
 }
 
-// Decide is the verdict on one I/O: every one comes through here.
+// Decide returns the verdict on one I/O. Every I/O passes through this method.
 func (w *World) Decide(ctx context.Context, v *fault.Invocation, op fault.Op) fault.Verdict {
 	inv := w.live[v.ID]
 	w.counts.Calls[v.Name]++
@@ -29,7 +29,7 @@ func (w *World) Decide(ctx context.Context, v *fault.Invocation, op fault.Op) fa
 	w.trace.decision(v, op, verdict)
 	switch verdict {
 	case fault.FailBefore, fault.Throttle, fault.CrashBefore:
-		answer := w.now + w.travel(op.Service) // no time is too short to die in
+		answer := w.now + w.travel(op.Service) // the answer always takes some time, in which the caller may be killed
 		if op.Service == fault.Search {
 			answer = max(answer, w.options.Strain.silentUntil(w.now))
 		}
@@ -44,8 +44,8 @@ func (w *World) verdict(inv *invocation, op fault.Op) fault.Verdict {
 			return oneOf(w.dice, fault.CrashBefore, fault.CrashAfter)
 		}
 	}
-	// A turn that makes outage writes has few I/Os, mostly retries of its read. The usual draw
-	// would rarely kill it at a write, so it has a separate draw here.
+	// A turn that makes outage writes has few I/Os, mostly retries of its read. The usual kill
+	// would rarely happen at a write, so there is a separate chance here.
 	if inv.open && op.Service == fault.Search && w.strikes("kill of an open turn", w.rates.Kill) {
 		return fault.CrashAfter
 	}
@@ -58,7 +58,7 @@ func (w *World) verdict(inv *invocation, op fault.Op) fault.Verdict {
 	return w.rates.Verdict(op, w.dice.Float64())
 }
 
-// travel is one way of a request.
+// travel returns a random time for one way of a request.
 func (w *World) travel(s fault.Service) time.Duration {
 	d := pace[s] / 2
 	d = d/2 + w.dice.upTo(d/2)
@@ -68,7 +68,7 @@ func (w *World) travel(s fault.Service) time.Duration {
 	return d
 }
 
-// carry makes a request of an I/O that is to be applied. A sink makes its requests itself: see
+// carry sends the request of an I/O that will be applied. A sink sends its requests itself: see
 // engineClient.
 func (v *invocation) carry(ctx context.Context, op fault.Op, do func(context.Context) error) error {
 	if op.Service == fault.Search {
@@ -84,7 +84,7 @@ func (v *invocation) carry(ctx context.Context, op fault.Op, do func(context.Con
 	}
 	var answer error
 	if err := v.request(ctx, op.Service, late, func() {
-		answer = do(context.WithoutCancel(ctx)) // who asked may be gone
+		answer = do(context.WithoutCancel(ctx)) // the caller may be gone
 		f.done(answer)
 	}); err != nil {
 		f.silent()
@@ -93,25 +93,25 @@ func (v *invocation) carry(ctx context.Context, op fault.Op, do func(context.Con
 	return answer
 }
 
-// carriedOut is the context key of the function that is called when a part of a request is carried
-// out.
+// carriedOut is the context key of a function. The function is called when a part of a request is
+// carried out.
 type carriedOut struct{}
 
-// carried calls that function for the n-th part.
+// carried calls that function for the n-th part of the request.
 func carried(ctx context.Context, n int) {
 	if tell, ok := ctx.Value(carriedOut{}).(func(int)); ok {
 		tell(n)
 	}
 }
 
-// request is one request of an invocation to a service, which needs so much longer on its way: it
-// is carried out at one moment and answered at another. Once sent, it is carried out even if the
-// caller dies. The error is for a caller that got no answer.
+// request sends one request of an invocation to a service. The request takes late longer to arrive,
+// and the answer arrives at another moment. A sent request is carried out even if the caller is
+// killed. The error is for a caller that gets no answer.
 func (v *invocation) request(ctx context.Context, s fault.Service, late time.Duration, do func()) error {
 	return v.send(ctx, s, late, func() {}, do)
 }
 
-// send is a request that also tells when it is sent.
+// send is like request, and also calls sent when the request is sent.
 func (v *invocation) send(ctx context.Context, s fault.Service, late time.Duration, sent, do func()) error {
 	w := v.w
 	if err := ctx.Err(); err != nil {
@@ -120,7 +120,7 @@ func (v *invocation) send(ctx context.Context, s fault.Service, late time.Durati
 	there, back := w.travel(s)+late, w.travel(s)
 	if w.strikes("stall", w.rates.Stall) {
 		switch by := w.dice.upTo(w.rates.StallBy); w.dice.IntN(3) {
-		case 0: // the caller pauses after its last look at the clock
+		case 0: // the caller pauses after it has read the clock
 			if err := v.pause(by); err != nil {
 				return err
 			}
@@ -135,7 +135,7 @@ func (v *invocation) send(ctx context.Context, s fault.Service, late time.Durati
 	return v.await(ctx, w.now+there+back)
 }
 
-// pause stops the caller as a platform does: nothing but a kill ends it early.
+// pause stops the caller, as a platform may do. Only a kill ends the pause early.
 func (v *invocation) pause(d time.Duration) error {
 	return v.await(context.Background(), v.w.now+d)
 }

@@ -14,20 +14,20 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Absurd is a document of which one version is far above all others, and the operator who resets it
-// once that one is committed.
+// Absurd is a document with one version far above all others. An operator resets the document after
+// that version was committed.
 type Absurd struct {
-	At    time.Duration // of the absurd version; the good ones come around it
-	Looks time.Duration // when the operator begins to look
+	At    time.Duration // when the absurd version is sent; good versions are sent around that time
+	Looks time.Duration // when the operator begins to check
 
-	Dies  bool // after the reset two more versions become dead letters, and the absurd one is sent again
-	Waves bool // two absurd versions, with a high reset and a low one after the second
+	Dies  bool // after the reset two more versions become dead letters, and the absurd version is sent again
+	Waves bool // two absurd versions, and after the second a high reset and then a low reset
 
-	Operate func(*operate.Operator) // changes what the operator runs with; nil for nothing
+	Operate func(*operate.Operator) // changes the operator that runs the command; nil for no change
 }
 
-// The document of an Absurd: good versions are sent around the absurd one, and the operator takes
-// versions from the middle one on again.
+// The document of an Absurd. Good versions are sent around the absurd one. The reset makes the
+// middle version and later ones new again.
 const (
 	absurdID      = "absurd"
 	goodVersions  = 5
@@ -35,14 +35,16 @@ const (
 	resetTries    = 60
 )
 
-// resetStep is one reset: of an absurd version that is sent before it, or of the reset before it.
+// resetStep is one reset. It withdraws an absurd version that is sent before it, or corrects the
+// reset before it.
 type resetStep struct{ absurd, to string }
 
 var (
 	nines   = strings.Repeat("9", 40)
 	lowest  = strconv.Itoa(middleVersion)
 	oneStep = []resetStep{{nines, lowest}}
-	// The second reset is to a version above the first absurd one, and the last one to a version below.
+	// The second reset is to a version above the first absurd one. The last reset is to a version
+	// below it.
 	waves = []resetStep{{"900", lowest}, {nines, "950"}, {"", lowest}}
 )
 
@@ -65,21 +67,22 @@ func (w *World) plague(a Absurd) {
 		at := a.At + time.Duration(v-middleVersion)*w.dice.upTo(20*time.Second)
 		w.after(max(at, 0), func() { w.publish(absurdBody(strconv.Itoa(v))) })
 	}
-	w.operator++ // the world is not at rest before the operator has gone
+	w.operator++ // so that the run does not end before the operator is done
 	w.after(a.Looks, func() { w.reset(a, a.steps(), resetTries) })
 }
 
-// reset runs the command until each step is done, or the absurd version does not come any more.
-// Then the source sends its good versions again: those that came in the meantime were stale.
+// reset runs the command until each step is done, or until the absurd version no longer arrives.
+// Afterwards the source sends its good versions again, because versions that arrived in the
+// meantime were stale.
 func (w *World) reset(a Absurd, steps []resetStep, tries int) {
 	doc := shard.DocID(w.cfg.DefaultCollection + "#" + absurdID)
 	w.invoke("operator", patience, func(ctx context.Context, v *invocation) {
 		o := w.operate(v, a.Operate)
 		if k := w.table.row(doc).Committed; k == "" || steps[0].absurd != "" && k.VersionText() != steps[0].absurd {
-			return // nothing absurd yet
+			return // the absurd version is not committed yet
 		}
 		order := operate.ResetOrder{Key: doc, To: steps[0].to, By: "the simulator"}
-		_, _ = o.Reset(ctx, order) // what is busy is tried again
+		_, _ = o.Reset(ctx, order) // if the document is busy, the command is tried again
 	}, func(error) {
 		// A reset without an answer may be applied later.
 		done := len(w.oracle.ledger(doc).took) > len(a.steps())-len(steps)
@@ -91,7 +94,8 @@ func (w *World) reset(a Absurd, steps []resetStep, tries int) {
 			w.after(5*time.Second, func() { w.reset(a, steps[1:], resetTries) })
 			return
 		case done:
-			// As the command says: a few seconds later. An eventual read may still show what was committed.
+			// The command says to wait a few seconds. An eventually consistent read may still show
+			// the withdrawn version.
 			w.after(w.drawn.StaleBy, func() {
 				for v := 1; v <= goodVersions; v++ {
 					w.publish(absurdBody(strconv.Itoa(v)))
@@ -103,7 +107,7 @@ func (w *World) reset(a Absurd, steps []resetStep, tries int) {
 					w.sendAbsurd(20*time.Second, "900")
 					w.sendAbsurd(60*time.Second, nines)
 				}
-				w.after(2*time.Minute, func() { w.operator-- }) // all is sent by then
+				w.after(2*time.Minute, func() { w.operator-- }) // all messages are sent by then
 			})
 			return
 		case tries > 0:
@@ -114,7 +118,7 @@ func (w *World) reset(a Absurd, steps []resetStep, tries int) {
 	})
 }
 
-// sendAbsurd sends an absurd version again: as it was, and in a resync run.
+// sendAbsurd sends an absurd version again, once unchanged and once in a resync run.
 func (w *World) sendAbsurd(at time.Duration, version string) {
 	absurd := absurdBody(version)
 	again := absurd
@@ -124,7 +128,7 @@ func (w *World) sendAbsurd(at time.Duration, version string) {
 	w.after(at+5*time.Second, func() { w.publish(again) })
 }
 
-// sendDying sends versions that the sink refuses, each followed by copies of the absurd one.
+// sendDying sends versions that the sink refuses. Copies of the absurd version follow each of them.
 func (w *World) sendDying() {
 	for v := goodVersions + 1; v <= goodVersions+2; v++ {
 		dies := absurdBody(strconv.Itoa(v))
@@ -137,7 +141,7 @@ func (w *World) sendDying() {
 	}
 }
 
-// plagued is the world of a seed with a document that an operator resets.
+// plagued returns the simulated run of a seed with a document that an operator resets.
 func plagued(t testing.TB, seed uint64, a Absurd) *World {
 	t.Helper()
 	w, d := build(t, seed, Swarm), newDice(seed, 0x72657365)
@@ -153,14 +157,16 @@ func TestAResetKeepsEveryPromise(t *testing.T) {
 		point{aWrite, shard.RESET.String(), howApplied})
 }
 
-// However many dead letters follow, and in whatever run the version is sent again.
+// TestAResetStaysAReset: the withdrawn version stays withdrawn, however many dead letters follow,
+// and in any resync run that sends the version again.
 func TestAResetStaysAReset(t *testing.T) {
 	t.Parallel()
 	reach(t, 100, Swarm, func(seed uint64) *World { return plagued(t, seed, Absurd{Dies: true}) },
 		point{aWrite, shard.RESET.String(), howApplied})
 }
 
-// A high reset forgets nothing that a lower one after it would bring back.
+// TestResetsUpAndDownStayResets: a high reset must not forget a withdrawn version that a later low
+// reset would make new again.
 func TestResetsUpAndDownStayResets(t *testing.T) {
 	t.Parallel()
 	reach(t, 100, Swarm, func(seed uint64) *World { return plagued(t, seed, Absurd{Waves: true}) },
@@ -194,8 +200,8 @@ func TestAResetThatOnlyMarksAVersionDeadIsCaught(t *testing.T) {
 	})
 }
 
-// A lost flight that still has the version would wait for it for ever. What the other conditions of
-// RESET keep away needs a version above the absurd one, which only the model has.
+// TestAResetThatLeavesNoMarkIsCaught: a lost flight with the version would wait for ever. The other
+// conditions of RESET matter only with a version above the absurd one, which only the model has.
 func TestAResetThatLeavesNoMarkIsCaught(t *testing.T) {
 	t.Parallel()
 	caught(t, 100, func(seed uint64) *World {

@@ -15,31 +15,32 @@ import (
 type Result struct {
 	Seed       uint64
 	Violations []Violation
-	Hash       uint64        // of the whole trace
-	Decisions  int           // I/Os decided
-	Virtual    time.Duration // how much time passed in the world
-	Settled    time.Duration // from the end of the injected failures until nothing waited
+	Hash       uint64        // the hash of the whole trace
+	Decisions  int           // number of I/O decisions
+	Virtual    time.Duration // virtual time that passed in the run
+	Settled    time.Duration // from the end of the injected failures until no message waited
 	Freshness  []time.Duration
-	Counts     Counts // until everything had settled
+	Counts     Counts // counts until everything had settled
 	Rates      Rates
-	Extremes   Extremes         // until everything had settled
-	Letters    []lines.DeadLine // parked when everything had settled, before they are redriven
-	Timeline   []Second         // if the options ask for it, of the same time
-	Stopped    bool             // by the options' GoOn: everything else is of an unfinished run
-	// Writes and Reads are the table's provisioned capacity, when everything had settled; nil if the
-	// table is billed on demand, or if the run was too short to limit it.
+	Extremes   Extremes         // extremes until everything had settled
+	Letters    []lines.DeadLine // dead letters that were parked when everything had settled, before their redrive
+	Timeline   []Second         // the timeline until everything had settled, if the options ask for it
+	Stopped    bool             // GoOn stopped the run, so all other values are of an unfinished run
+	// Writes and Reads are the table's provisioned capacity when everything had settled. They are
+	// nil if the table is billed on demand, or if the run was too short to limit the capacity.
 	Writes, Reads *Capacity
 }
 
-// These bound a run, in virtual time.
+// Limits of a run, in virtual time.
 const (
 	lookEvery    = time.Second
-	landing      = time.Minute // after everything has settled: requests without a waiting caller land
+	landing      = time.Minute // after everything has settled: time for requests without a waiting caller
 	settleWithin = 12 * time.Minute
 	redriveTries = 8
 )
 
-// Simulate runs a world to its end, or to that of the context, whose error it returns then.
+// Simulate runs a simulation to its end. If the context ends earlier, Simulate stops and returns
+// the context's error.
 func Simulate(ctx context.Context, o Options) (Result, error) {
 	goesOn := o.GoOn
 	o.GoOn = func(now time.Duration) bool { return ctx.Err() == nil && (goesOn == nil || goesOn(now)) }
@@ -54,9 +55,10 @@ func Simulate(ctx context.Context, o Options) (Result, error) {
 	return r, err
 }
 
-// Run runs the world to its end, in four parts. First come the upstream and the injected failures,
-// then the time that everything needs to settle. Then the sink takes what it refused and an
-// operator redrives every dead letter. Last, prune clears up. Run may be called once.
+// Run runs the simulation to its end, in four parts. The first part has the upstream and the
+// injected failures. The second part is the time until everything has settled. In the third part,
+// the sink accepts what it refused, and an operator redrives every dead letter. Last, prune cleans
+// up. Run may be called once.
 func (w *World) Run() Result {
 	defer w.close()
 	w.begin()
@@ -82,7 +84,8 @@ func (w *World) Run() Result {
 	return r
 }
 
-// begin starts what runs by itself: prune at once, as after a deploy, and then at its interval.
+// begin starts the recurring work. Prune runs at once, as after a deployment, and then at its
+// interval.
 func (w *World) begin() {
 	for _, p := range w.pipes {
 		w.prune(p)
@@ -91,7 +94,7 @@ func (w *World) begin() {
 	w.after(ttlEvery, w.table.expire)
 }
 
-// step does what comes next, and reports whether there was anything and nothing is broken.
+// step runs the next occasion. It reports whether there was one, and no promise is broken.
 func (w *World) step() bool {
 	at, o, ok := w.agenda.Next()
 	if !ok || len(w.oracle.found) > 0 || w.stopped {
@@ -109,8 +112,8 @@ func (w *World) step() bool {
 	return true
 }
 
-// quieten ends the injected failures. Clocks are right from now on, and the sink takes what would
-// otherwise wait for its dead deadline.
+// quieten ends the injected failures. Clocks are right from this moment, and the sink accepts
+// versions that would otherwise wait for their dead deadline.
 func (w *World) quieten() {
 	w.calm = true
 	w.outages, w.settings = nil, nil
@@ -122,7 +125,7 @@ func (w *World) quieten() {
 	w.trace.mark("calm", "", 0)
 }
 
-// pruning runs prune at its interval, as the rule does.
+// pruning runs prune at its interval, as the EventBridge rule does.
 func (w *World) pruning() {
 	for _, p := range w.pipes {
 		w.prune(p)
@@ -130,9 +133,10 @@ func (w *World) pruning() {
 	w.after(w.cfg.Lifecycle.PruneEvery, w.pruning)
 }
 
-// settle runs until nothing waits, is held or works, and then until everything has landed.
+// settle runs until no message waits, no flight holds messages and no function runs. It then
+// continues until all requests have landed.
 func (w *World) settle(within time.Duration) bool {
-	// A message that is lost once waits for a window twice, and its successor for one.
+	// A message that is lost once waits for two windows, and its successor for one.
 	within += 3 * max(0, w.hold()-time.Minute)
 	limit := w.now + within
 	for !w.idle() {
@@ -152,9 +156,9 @@ func (w *World) settle(within time.Duration) bool {
 	return w.run(landing) && len(w.oracle.found) == 0
 }
 
-// blocked reports whether only versions wait that a newer version keeps out. The newer version may
-// be in the sink, is a dead letter now, and must be redriven first (alarm BlockedByUnknown). The
-// protocol leaves this case to an operator.
+// blocked reports whether all waiting versions are kept out by a newer version. The newer version
+// may be in the sink and is now a dead letter, which must be redriven first (alarm
+// BlockedByUnknown). The protocol leaves this case to an operator.
 func (w *World) blocked() bool {
 	for _, q := range w.queues {
 		for _, events := range q.carried {
@@ -167,7 +171,7 @@ func (w *World) blocked() bool {
 	return w.schedule.Len() == 0
 }
 
-// blocks reports whether an event is a dead letter or kept out by one.
+// blocks reports whether an event is a dead letter, or is kept out by a dead letter.
 func (w *World) blocks(e *event) bool {
 	if e.parked || e.key == "" {
 		return e.parked
@@ -176,10 +180,10 @@ func (w *World) blocks(e *event) bool {
 	return claimed > e.key && w.oracle.isDead(e.doc, claimed)
 }
 
-// run lets time pass. It is false if a promise was broken.
+// run simulates for a duration. It returns false if a promise was broken.
 func (w *World) run(d time.Duration) bool {
 	end := w.now + d
-	w.after(d, func() {}) // something to step to
+	w.after(d, func() {}) // so that there is an occasion at the end
 	for w.now < end {
 		if !w.step() {
 			return false
@@ -203,7 +207,7 @@ func (w *World) idle() bool {
 	return len(w.live) == 0 && w.schedule.Len() == 0 && w.operator == 0
 }
 
-// rest says what still waits or works.
+// rest describes what still waits or runs.
 func (w *World) rest() string {
 	s := fmt.Sprintf("%d invocations, %d scheduled", len(w.live), w.schedule.Len())
 	for _, p := range w.pipes {
@@ -215,13 +219,13 @@ func (w *World) rest() string {
 			for _, e := range events {
 				s += fmt.Sprintf("; %s %s %s, row %+v", m.ID, e.doc, e.key, w.table.row(e.doc))
 			}
-			break // one of them is enough
+			break // one message is enough
 		}
 	}
 	return s
 }
 
-// lastOrders heals the sink, redrives the dead letters and lets prune clear up.
+// lastOrders repairs the sink, redrives the dead letters, and lets prune clean up.
 func (w *World) lastOrders() {
 	w.heal(true)
 	for try := 0; w.parked() > 0; try++ {
@@ -237,18 +241,18 @@ func (w *World) lastOrders() {
 	}
 	w.run(w.hold() + 10*time.Minute + 2*w.cfg.Queues.Visibility +
 		2*w.cfg.Lifecycle.PruneEvery)
-	// A run of prune looks at about a hundred flights; days may have lost more.
+	// One run of prune checks about a hundred flights. In a run of days, more flights may be lost.
 	for before, n := 0, len(w.unfinished()); n > 0 && n != before; before, n = n, len(w.unfinished()) {
 		w.run(3 * w.cfg.Lifecycle.PruneEvery)
 	}
-	// Some versions wait behind a dead letter that is too old to be redriven: an operator must
-	// force it.
+	// Some versions wait behind a dead letter that is too old for a redrive. An operator must force
+	// the redrive.
 	if w.settle(settleWithin) && w.idle() {
 		w.checkEnd()
 	}
 }
 
-// lying are the parked dead letters, without the dead letters of superseded versions.
+// lying returns the parked dead letters, without dead letters of superseded versions.
 func (w *World) lying() []lines.DeadLine {
 	all := []lines.DeadLine{}
 	for _, f := range w.letters.facts() {
@@ -262,7 +266,7 @@ func (w *World) lying() []lines.DeadLine {
 	return all
 }
 
-// parked is how many dead letters with an order key are not superseded yet.
+// parked returns how many dead letters with an order key are not superseded yet.
 func (w *World) parked() (n int) {
 	for _, f := range w.letters.facts() {
 		l := w.oracle.ledger(f.Doc)
@@ -274,7 +278,7 @@ func (w *World) parked() (n int) {
 	return n
 }
 
-// close ends whatever still runs.
+// close ends everything that is still running.
 func (w *World) close() {
 	w.ended = true
 	for _, id := range slices.Sorted(maps.Keys(w.live)) {
@@ -285,5 +289,5 @@ func (w *World) close() {
 	w.scheduler.close()
 }
 
-// sorted lists the documents that were heard of.
+// sorted returns the documents that the oracle knows, sorted.
 func (o *oracle) sorted() []shard.DocID { return slices.Sorted(maps.Keys(o.docs)) }

@@ -12,13 +12,13 @@ import (
 
 var update = flag.Bool("update", false, "write the table of mutants into docs/simulator.md")
 
-// bounds are the numbers of seeds within which a mutant may be said to be killed: with room,
-// because every change of the product moves the seed that does it.
+// bounds are the numbers of seeds within which a mutant counts as killed. They include a margin,
+// because every change of the product changes which seed kills a mutant.
 var bounds = []int{10, 30, 100, 300, 1000, 3000}
 
 const room = 2
 
-// hunt looks for the first seed that kills a mutant. Each fourth world is wide.
+// hunt returns the first run that kills a mutant. Each fourth run is wide.
 func hunt(t *testing.T, m mutant, within int) Result {
 	t.Helper()
 	return caught(t, uint64(within), func(seed uint64) *World {
@@ -30,7 +30,7 @@ func hunt(t *testing.T, m mutant, within int) Result {
 	})
 }
 
-// line is the mutant's line in docs/simulator.md.
+// line returns the mutant's line in docs/simulator.md.
 func (m mutant) line(r Result) string {
 	within := bounds[len(bounds)-1]
 	for i := len(bounds) - 1; i >= 0 && room*int(r.Seed) <= bounds[i]; i-- {
@@ -39,7 +39,7 @@ func (m mutant) line(r Result) string {
 	return fmt.Sprintf("| %s | %s | %s | %d |\n", m.name, m.change, r.Violations[0].Rule, within)
 }
 
-// stated reads the number of seeds that the page's table gives the mutant.
+// stated reads the mutant's number of seeds from the page's table.
 func (m mutant) stated(table string) (int, bool) {
 	_, rest, ok := strings.Cut(table, fmt.Sprintf("\n| %s | %s | ", m.name, m.change))
 	line, _, _ := strings.Cut(rest, "\n")

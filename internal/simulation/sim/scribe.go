@@ -12,15 +12,15 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// Scribe writes changes in the form of the sources that the settings have. The documents are spread
-// over the sources and the collections that they reach.
+// Scribe writes changes in the formats of the configured sources. It spreads the documents over the
+// sources and their collections.
 type Scribe struct {
 	config *config.Config
 	ways   []feed.Writer
 }
 
-// NewScribe finds how to write each source. An error names, for each source, the setting that
-// prevents it.
+// NewScribe finds out how to write each source's format. For each source that it cannot write, the
+// error names the setting that prevents it.
 func NewScribe(cfg *config.Config, sources *source.Set) (*Scribe, error) {
 	ways, why := feed.Writers(cfg, sources, epoch)
 	if len(ways) == 0 {
@@ -36,7 +36,7 @@ func (s *Scribe) Native(sources *source.Set) bool {
 	return len(s.config.Sources) == 1 && len(s.ways) == 1 && !s.ways[0].Refers && sources.Decode(m)[0].Event.Doc != ""
 }
 
-// Sources names the sources in whose form the scribe writes.
+// Sources returns the names of the sources in whose formats the scribe writes.
 func (s *Scribe) Sources() (names []string) {
 	for _, w := range s.ways {
 		if !slices.Contains(names, w.Source) {
@@ -46,14 +46,14 @@ func (s *Scribe) Sources() (names []string) {
 	return names
 }
 
-// said is a change as a message, and the object that it refers to.
+// said is a change as a message, with the object to which the message refers.
 type said struct {
 	feed.Written
 	object *Object
 }
 
-// write writes the version of the n-th document. A source whose messages cannot say deletes writes
-// a put instead.
+// write writes a version of the n-th document. If the source's messages cannot express a delete, it
+// writes a put instead.
 func (s *Scribe) write(n, version int, removed bool, at time.Duration) (said, error) {
 	w := s.ways[n%len(s.ways)]
 	removed = removed && w.Deletes
@@ -73,7 +73,7 @@ func (s *Scribe) write(n, version int, removed bool, at time.Duration) (said, er
 	if w.Refers {
 		id := m.Event.Doc.ID()
 		p.object = &Object{At: at, Doc: id, Version: version, Removed: removed, Ref: m.Event.DataRef}
-		if removed { // a delete has no reference: the object is that of the puts
+		if removed { // a delete has no reference, so the object is that of the puts
 			c.Op = shard.Put
 			if put, err := w.Write(c); err == nil {
 				p.object.Ref = put.Event.DataRef

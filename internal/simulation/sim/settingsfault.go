@@ -12,20 +12,21 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// settingsFault is a time in which the engine's settings are wrong. No document is at fault,
-// whatever the engine answers.
+// settingsFault is a period in which the engine's settings are wrong. Whatever the engine answers,
+// no document is the cause.
 type settingsFault struct {
 	from, to time.Duration
 	says     sink.Outcome
-	deletes  bool // deletes too
+	deletes  bool // the fault affects deletes
 	puts     bool
 }
 
-// misjudged begins the reasons of answers that an engine also gives to documents at fault.
+// misjudged begins the reasons that an engine gives both for wrong settings and for wrong
+// documents.
 const misjudged = "illegal_argument_exception: settings"
 
-// settingsFaults are engines' answers if their settings are wrong: in known words, and in words
-// that seem to blame the document.
+// settingsFaults are answers of engines with wrong settings. Some have known texts, and some seem
+// to blame the document.
 var settingsFaults = []settingsFault{
 	{
 		says: sink.Outcome{Kind: sink.Configuration, Status: 404, Apart: true, Reason: "index_not_found_exception"},
@@ -40,8 +41,8 @@ var settingsFaults = []settingsFault{
 	{says: sink.Outcome{Kind: sink.Refused, Status: 400, Reason: misjudged}, puts: true, deletes: true},
 }
 
-// drawAnswers draws additional answers of an engine. It has separate dice, so that the worlds of
-// older seeds do not change.
+// drawAnswers picks additional random answers of an engine. It has separate dice, so that the runs
+// of older seeds do not change.
 func (w *World) drawAnswers() {
 	d := newDice(w.options.Seed, 0x616e7377)
 	if d.chance(0.2) {
@@ -55,7 +56,7 @@ func (w *World) drawAnswers() {
 	}
 }
 
-// applies reports whether the fault answers for an op now.
+// applies reports whether the fault affects an operation now.
 func (f *settingsFault) applies(now time.Duration, op sink.Op) bool {
 	if f == nil || now < f.from || now >= f.to {
 		return false
@@ -63,10 +64,10 @@ func (f *settingsFault) applies(now time.Duration, op sink.Op) bool {
 	return f.puts && op.Kind == shard.Put || f.deletes && op.Kind == shard.Delete
 }
 
-// checkDeadLetter checks that a document that became a dead letter was at fault. The fault of the
-// settings must have lasted for the whole invocation: lull cannot notice a shorter one. lull also
-// needs a document that the index accepted before: the same document, if its row still says so or,
-// if the sink has versions, any document.
+// checkDeadLetter checks that a document that became a dead letter was the cause. The settings'
+// fault must have lasted for the whole invocation, because lull cannot notice a shorter one. lull
+// also needs a document that the index accepted before. This is the same document if its row still
+// says so, or any document if the sink has versions.
 func (o *oracle) checkDeadLetter(n journal.Note) {
 	f, turn := o.w.settings, o.w.cfg.Index.Timeout+2*o.w.cfg.Index.Guard
 	if !strings.Contains(n.Detail, misjudged) || f == nil || o.w.now >= f.to || o.w.now < f.from+turn {
@@ -79,7 +80,7 @@ func (o *oracle) checkDeadLetter(n journal.Note) {
 		for doc, other := range o.docs {
 			same := doc.Collection() == n.Doc.Collection() && doc.Sink() == n.Doc.Sink()
 			if same && p.engine.applied[doc] > o.w.now-turn || same && other.open {
-				return // it changes while it is asked about
+				return // the document changes while index asks about it
 			}
 			accepted = accepted || same && other.inSinkOp == shard.Put && other.inSink != ""
 		}
@@ -90,7 +91,7 @@ func (o *oracle) checkDeadLetter(n journal.Note) {
 	}
 }
 
-// Get reads a document back.
+// Get reads a document from the engine.
 func (c engineClient) Get(ctx context.Context, doc shard.DocID) (stored sink.Stored, there bool, err error) {
 	if stored, there, err = c.engineReader.Get(ctx, doc); err == nil {
 		c.v.copies[c.e.row(doc)] = stored.Fence
@@ -98,7 +99,7 @@ func (c engineClient) Get(ctx context.Context, doc shard.DocID) (stored sink.Sto
 	return stored, there, err
 }
 
-// Sample names a document.
+// Sample returns the id of some document.
 func (c engineClient) Sample(ctx context.Context, of shard.Collection) (doc shard.DocID, found bool, err error) {
 	err = c.v.request(ctx, fault.Search, 0, func() { doc, found, _ = c.e.docs.Sample(background, of) })
 	return doc.Plain(), found && err == nil, err

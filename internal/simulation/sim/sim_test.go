@@ -28,27 +28,27 @@ import (
 )
 
 var (
-	oneSeed  = flag.Uint64("seed", 0, "simulate this seed only, and tell its story")
+	oneSeed  = flag.Uint64("seed", 0, "simulate only this seed, and print its story")
 	oneLevel = flag.String(
 		"faults",
 		string(Swarm),
 		"the faults of -seed and -for: none, standard, swarm, wide or keep",
 	)
 	longRun   = flag.Duration("for", 0, "simulate seeds for this long")
-	firstSeed = flag.Uint64("from", 0, "where -for begins; 0 for where nobody was before")
+	firstSeed = flag.Uint64("from", 0, "the first seed of -for; 0 for new seeds, taken from the clock")
 )
 
 func TestMain(m *testing.M) {
-	debug.SetGCPercent(400) // worlds use little memory, and make much garbage
+	debug.SetGCPercent(400) // runs use little memory and make much garbage
 	goleak.VerifyTestMain(m)
 }
 
-// settings are those of a world with one sink, and what a test changes.
+// settings returns the settings of a run with one sink, with a test's changes.
 func settings(t testing.TB, versions bool, change func(*config.Config)) *config.Config {
 	t.Helper()
 	cfg := config.Default()
 	cfg.Sinks = map[string]config.Sink{"search": {Kind: "memory", Versions: &versions}}
-	cfg.Lifecycle.DriftSample = 0 // has worlds of its own: see disaster_test.go
+	cfg.Lifecycle.DriftSample = 0 // tested separately: see disaster_test.go
 	change(&cfg)
 	cfg.Complete()
 	if err := cfg.Validate(); err != nil {
@@ -57,7 +57,7 @@ func settings(t testing.TB, versions bool, change func(*config.Config)) *config.
 	return &cfg
 }
 
-// sourcesOf decode what is sent to a world.
+// sourcesOf returns the sources that decode the messages of a run.
 func sourcesOf(t testing.TB, cfg *config.Config) *source.Set {
 	t.Helper()
 	sources, err := source.New(cfg)
@@ -67,7 +67,7 @@ func sourcesOf(t testing.TB, cfg *config.Config) *source.Set {
 	return sources
 }
 
-// begin makes a world, of options that a test changes.
+// begin returns a simulation with options that a test changes.
 func begin(t testing.TB, o Options, change ...func(*Options)) *World {
 	t.Helper()
 	for _, c := range change {
@@ -80,10 +80,9 @@ func begin(t testing.TB, o Options, change ...func(*Options)) *World {
 	return w
 }
 
-// vary gives each seed its settings, besides the half of the worlds whose sink has no versions.
-// Some give up early, so that the dead-letter queue sees everything. Some write the leading edge,
-// have no minimal interval, other windows, executions with a history, or write through an outage of
-// the table.
+// vary changes some settings for each seed. Half of the sinks have no versions. Some runs have a
+// short dead deadline, so that the dead-letter queue gets everything. Other runs write the leading
+// edge, have no minimal interval, other windows, Standard executions, or outage writes.
 func vary(seed uint64, cfg *config.Config) {
 	if seed%5 == 0 {
 		cfg.Retry.DeadDeadline = time.Minute + time.Duration(seed%7)*20*time.Second
@@ -106,14 +105,14 @@ func vary(seed uint64, cfg *config.Config) {
 	}
 }
 
-// plain is the world of a seed with these settings, and the swarm's failures.
+// plain returns the simulated run of a seed with these settings, and the failures of swarm.
 func plain(t testing.TB, seed uint64, change func(*config.Config)) *World {
 	t.Helper()
 	cfg := settings(t, seed%2 == 0, change)
 	return begin(t, Options{Config: cfg, Seed: seed, Faults: Swarm, Upstream: Write(seed, sourcesOf(t, cfg))})
 }
 
-// build makes the world of a seed.
+// build returns the simulated run of a seed.
 func build(t testing.TB, seed uint64, level Level, change ...func(*Options)) *World {
 	t.Helper()
 	cfg := settings(t, seed%2 == 0, func(cfg *config.Config) { vary(seed, cfg) })
@@ -121,10 +120,11 @@ func build(t testing.TB, seed uint64, level Level, change ...func(*Options)) *Wo
 	return begin(t, o, change...)
 }
 
-// Wide is the level of [wide], which only tests have.
+// Wide is the level of [wide], which exists only in tests.
 const Wide Level = "wide"
 
-// world makes the world of a seed, wide ones too.
+// world returns the simulated run of a seed at any level, including the levels that exist only in
+// tests.
 func world(t testing.TB, seed uint64, level Level, change ...func(*Options)) *World {
 	t.Helper()
 	switch level {
@@ -145,7 +145,7 @@ func world(t testing.TB, seed uint64, level Level, change ...func(*Options)) *Wo
 	return build(t, seed, level, change...)
 }
 
-// report fails the test where a promise was broken, and says how to see it again.
+// report fails the test if a promise was broken, and prints how to repeat the run.
 func report(t *testing.T, r Result, level Level) {
 	t.Helper()
 	for _, v := range r.Violations {
@@ -157,7 +157,7 @@ func report(t *testing.T, r Result, level Level) {
 	}
 }
 
-// seeds are how many worlds a test runs.
+// seeds returns how many seeds a test runs.
 func seeds(most int) uint64 {
 	if testing.Short() || raceEnabled {
 		return uint64(most / 10)
@@ -165,7 +165,7 @@ func seeds(most int) uint64 {
 	return uint64(most)
 }
 
-// runs are so many worlds, run to their end and reported, until one breaks a promise.
+// runs simulates this many seeds and reports the results, until a run breaks a promise.
 func runs(t *testing.T, most int, level Level, world func(seed uint64) *World) iter.Seq2[*World, Result] {
 	return func(yield func(*World, Result) bool) {
 		for seed := uint64(1); seed <= seeds(most) && !t.Failed(); seed++ {
@@ -178,13 +178,13 @@ func runs(t *testing.T, most int, level Level, world func(seed uint64) *World) i
 	}
 }
 
-// hold runs worlds of which nothing else is asked than that every promise holds.
+// hold simulates seeds and checks only that every promise holds.
 func hold(t *testing.T, most int, level Level, world func(seed uint64) *World) {
 	t.Helper()
 	runs(t, most, level, world)(func(*World, Result) bool { return true })
 }
 
-// reach runs worlds, and fails where none of them comes by one of the points.
+// reach simulates seeds, and fails if no run reaches one of the points.
 func reach(t *testing.T, most int, level Level, world func(seed uint64) *World, points ...point) {
 	t.Helper()
 	times := map[point]int{}
@@ -195,13 +195,13 @@ func reach(t *testing.T, most int, level Level, world func(seed uint64) *World, 
 	}
 	for p, n := range times {
 		if t.Logf("%d times %s %s", n, p.what, p.how); n == 0 {
-			t.Errorf("no %s %s %s: the worlds do not get there", p.kind, p.what, p.how)
+			t.Errorf("no %s %s %s: no simulated run reaches it", p.kind, p.what, p.how)
 		}
 	}
 }
 
-// caught is the first of so many worlds in which a promise is broken. The test fails where none is,
-// although something is wrong.
+// caught returns the first run in which a promise is broken. The test fails if there is none,
+// although a rule is broken on purpose.
 func caught(t *testing.T, within uint64, world func(seed uint64) *World) (r Result) {
 	t.Helper()
 	for seed := uint64(1); seed <= within; seed++ {
@@ -214,16 +214,16 @@ func caught(t *testing.T, within uint64, world func(seed uint64) *World) (r Resu
 	return r
 }
 
-// broken makes the world of a seed with a mutant.
+// broken returns the simulated run of a seed with a mutant.
 func (m mutant) broken(world func(change func(*Options)) *World) (w *World) {
 	w = world(func(o *Options) { o.Hooks = m.make(&w) })
 	return w
 }
 
-// TestSeed tells the story of -seed.
+// TestSeed prints the story of -seed.
 func TestSeed(t *testing.T) {
 	if *oneSeed == 0 {
-		t.Skip("without -seed there is nothing to tell")
+		t.Skip("without -seed there is no story to print")
 	}
 	r := world(t, *oneSeed, Level(*oneLevel), func(o *Options) { o.Story = os.Stdout }).Run()
 	report(t, r, Level(*oneLevel))
@@ -239,17 +239,17 @@ func TestEveryPromiseHoldsInEveryWorld(t *testing.T) {
 	}
 }
 
-// The table is away for a while in every one of these worlds, and `tableOutage: open` is set.
-// Besides what holds in every world, a document whose newer version such a write replaced is
-// written again, or listed for a resync. This must have happened in some of them.
+// TestEveryPromiseHoldsWhereTableOutagesAreWrittenOpen: in these simulated runs the table has an
+// outage, and `tableOutage: open` is set. If an outage write replaced a newer version, lull must
+// write that version again or list the document for a resync. This must happen in some of the runs.
 func TestEveryPromiseHoldsWhereTableOutagesAreWrittenOpen(t *testing.T) {
 	t.Parallel()
 	reach(t, 1000, Swarm, func(seed uint64) *World { return opened(t, seed) }, step(journal.OutageWrite),
 		step(journal.Reasserted), step(journal.OutageResync))
 }
 
-// Some invocations have a clock that is wrong by up to forty days. They do nothing where another
-// clock shows it.
+// TestEveryPromiseHoldsBesideClocksThatAreWrong: some invocations have a clock that is wrong by up
+// to forty days. If another clock shows this, the invocation must do nothing.
 func TestEveryPromiseHoldsBesideClocksThatAreWrong(t *testing.T) {
 	t.Parallel()
 	reach(t, 1000, Swarm, func(seed uint64) *World {
@@ -259,8 +259,8 @@ func TestEveryPromiseHoldsBesideClocksThatAreWrong(t *testing.T) {
 	}, step(journal.ClockOff))
 }
 
-// Payloads are objects in every one of these worlds. They change until they are written, and may be
-// removed before.
+// TestEveryPromiseHoldsWherePayloadsAreReferences: in these simulated runs payloads are objects.
+// They may change, or be removed, before they are written.
 func TestEveryPromiseHoldsWherePayloadsAreReferences(t *testing.T) {
 	t.Parallel()
 	reach(t, 1000, Swarm, func(seed uint64) *World {
@@ -272,7 +272,8 @@ func TestEveryPromiseHoldsWherePayloadsAreReferences(t *testing.T) {
 	}, point{aLoad, "missing", ""})
 }
 
-// Documents are enriched in every one of these worlds, by a service that fails in each of its ways.
+// TestEveryPromiseHoldsWhereDocumentsAreEnriched: in these simulated runs an enricher adds fields
+// to documents, and fails in every possible way.
 func TestEveryPromiseHoldsWhereDocumentsAreEnriched(t *testing.T) {
 	t.Parallel()
 	reach(t, 1000, Swarm, func(seed uint64) *World {
@@ -304,7 +305,8 @@ func enrichAll(cfg *config.Config) {
 	cfg.Complete()
 }
 
-// mixedUp gives each document the fields of another one, as a product would that goes by place.
+// mixedUp gives each document the fields of another document, like a product that confuses their
+// order.
 type mixedUp struct{ enrich.Caller }
 
 func (m mixedUp) Call(ctx context.Context, body []byte) ([]byte, error) {
@@ -338,17 +340,18 @@ func TestFieldsOfAnotherDocumentAreFound(t *testing.T) {
 	})
 }
 
-// Documents are fetched in every one of these worlds. No content is older than the version that it
-// is committed as, and in the end the sink holds what the source shows.
+// TestEveryPromiseHoldsWhereDocumentsAreFetched: in these simulated runs documents are fetched. No
+// content may be older than the version as which it is committed. At the end the sink must have
+// what the source shows.
 func TestEveryPromiseHoldsWhereDocumentsAreFetched(t *testing.T) {
 	t.Parallel()
 	reach(t, 1000, Swarm, func(seed uint64) *World { return fetching(t, seed, nil) }, point{aLoad, "behind", ""},
 		point{aLoad, "missing", ""}, point{aLoad, "down", ""}, point{aLoad, "slow", ""})
 }
 
-// A seed that failed once is kept in testdata/regressions, one a line: seed, faults, and what was
-// wrong. What an upstream sends follows from its seed as long as upstream.go stays; a bug that must
-// never come back is told as a story besides.
+// TestRegressions runs the seeds of testdata/regressions, which failed once. Each line has the
+// seed, the faults, and what was wrong. A seed sends the same messages only as long as upstream.go
+// does not change. A bug that must never return is therefore also written as a story.
 func TestRegressions(t *testing.T) {
 	t.Parallel()
 	f, err := os.Open(filepath.Join("testdata", "regressions.txt"))
@@ -375,8 +378,8 @@ func TestRegressions(t *testing.T) {
 	}
 }
 
-// Everything that a world does follows from its seed: not from how many processors there are, nor
-// from what runs beside it.
+// TestTheSameSeedGivesTheSameTraceOnAnyNumberOfProcessors: the seed alone decides everything in a
+// run. The number of processors and other load have no effect.
 func TestTheSameSeedGivesTheSameTraceOnAnyNumberOfProcessors(t *testing.T) {
 	traces := map[string]uint64{}
 	before := runtime.GOMAXPROCS(0)
@@ -411,8 +414,8 @@ func TestTheSameSeedGivesTheSameTraceOnAnyNumberOfProcessors(t *testing.T) {
 	}
 }
 
-// TestLong simulates for as long as -for says, on all processors. Half of the swarm's worlds are
-// wide.
+// TestLong simulates for as long as -for says, on all processors. Half of the runs at level swarm
+// are wide.
 func TestLong(t *testing.T) {
 	if *longRun == 0 {
 		t.Skip("without -for there is no end")

@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	slowEvents    = 50 // a second
+	slowEvents    = 50 // events a second
 	slowDocuments = 1000
 	slowLearning  = 2 * time.Minute
 )
 
-// slow is a sink that takes less than it could be given: about 32 documents a second.
+// slow is a sink that accepts fewer documents a second than it could get, which is about 32.
 type slow struct {
 	name  string
 	takes int
 	how   Throttling
-	// pollers of the live queue, 0 for 2
+	// pollers is the number of pollers of the live queue; 0 means 2.
 	pollers int
 }
 
@@ -39,7 +39,7 @@ var slowSinks = []slow{
 	{name: "20 a second, up and down by half", takes: 20, how: ThrottleDrift},
 }
 
-// length is how long to run: one that drifts for a whole swing.
+// length returns how long to run. A sink whose rate drifts runs for a whole period of the drift.
 func (s slow) length(d time.Duration) time.Duration {
 	if s.how == ThrottleDrift {
 		return slowLearning + 10*time.Minute
@@ -60,15 +60,15 @@ func (s slow) seeded(t *testing.T, seed uint64, lasting time.Duration) Result {
 	return r
 }
 
-// goodput is how much of what the sink takes it was given, and which share of what it was asked it
-// answered with 429.
+// goodput returns the share of the sink's capacity that was used. It also returns the share of
+// requested documents that the sink answered with 429.
 func (s slow) goodput(stretch []Second) (of, refused float64) {
 	wrote, denied := float64(total(stretch, written)), float64(total(stretch, throttled))
 	return wrote / float64(s.takes*len(stretch)), denied / (wrote + denied)
 }
 
-// REVIEW S6. Before there was a budget, sinks that take 30, 20 and 10 documents a second were given
-// 16.2, 11.3 and 2.8.
+// TestASlowSinkGetsWhatItTakes: finding S6 of a review. Without a budget, sinks that accept 30, 20
+// and 10 documents a second got only 16.2, 11.3 and 2.8.
 func TestASlowSinkGetsWhatItTakes(t *testing.T) {
 	t.Parallel()
 	lasting := 8 * time.Minute
@@ -88,8 +88,9 @@ func TestASlowSinkGetsWhatItTakes(t *testing.T) {
 			if least := 0.85; of < least {
 				t.Errorf("given %.2f of what it takes, want at least %.2f", of, least)
 			}
-			// Twelve seeds of a sink that queues, with a window of 3 s: 0.04 to 0.16, 0.10 on average.
-			// They are 0.07 to 0.16, and 0.11, where superseded messages stay in their flights.
+			// With a sink that queues and a window of 3 s, twelve seeds had shares of 0.04 to 0.16,
+			// 0.10 on average. If superseded messages stay in their flights, the shares are 0.07 to
+			// 0.16, 0.11 on average.
 			most := 0.1
 			if s.how == ThrottleQueue {
 				most = 0.17
@@ -106,7 +107,7 @@ func TestASlowSinkGetsWhatItTakes(t *testing.T) {
 	}
 }
 
-// Each document gets its share: none waits while others are written again and again.
+// TestASlowSinkStarvesNoDocument: no document waits while others are written again and again.
 func TestASlowSinkStarvesNoDocument(t *testing.T) {
 	t.Parallel()
 	if testing.Short() || raceEnabled {
@@ -126,7 +127,7 @@ func TestASlowSinkStarvesNoDocument(t *testing.T) {
 	report(t, w.Run(), NoFaults)
 	slices.Sort(written)
 	mean := float64(takes) * lasting.Seconds() / slowDocuments
-	// A document changes each 27 seconds and is written each 100.
+	// A document changes every 27 seconds and is written every 100 seconds.
 	tenth, most := written[len(written)/10], written[len(written)-1]
 	if len(written) != slowDocuments || written[0] == 0 || float64(tenth) < mean/2 || float64(most) > 2*mean {
 		t.Errorf("%d documents, written %d times at least, %d at the tenth, %d at most; want %d, and around %.1f",

@@ -10,8 +10,9 @@ import (
 	"github.com/lullhq/lull/setting"
 )
 
-// A sink that throttles costs at most twice as much as a healthy one. Before flights gave messages
-// without a slot back to the queue, it cost six to ten times as much (ADR 0070).
+// TestASlowSinkCostsAtMostTwiceAsMuch: a sink that throttles costs at most twice as much as a
+// healthy one. It cost six to ten times as much before flights gave messages without a slot back to
+// the queue (ADR 0070).
 func TestASlowSinkCostsAtMostTwiceAsMuch(t *testing.T) {
 	t.Parallel()
 	if raceEnabled {
@@ -47,7 +48,8 @@ func TestASlowSinkCostsAtMostTwiceAsMuch(t *testing.T) {
 	}
 }
 
-// A sink that takes less than is due makes no other sink of its collection late.
+// TestASlowSinkKeepsNoOtherFromBeingFresh: a slow sink must not make the other sinks of its
+// collection late.
 func TestASlowSinkKeepsNoOtherFromBeingFresh(t *testing.T) {
 	t.Parallel()
 	lasting := 6 * time.Minute

@@ -13,9 +13,8 @@ import (
 	_ "github.com/lullhq/lull/source/builtin"
 )
 
-// story is a world with a plot: what is sent when, and what the sink thinks of it. What a story is
-// about is checked by the oracles, as in every world; seeds find stories, this is where they are
-// told.
+// story is a simulated run with a plan: when each message is sent, and how the sink answers it. The
+// oracles check a story like every run. Seeds find stories, and the tests of this file keep them.
 type story struct {
 	cfg   func(*config.Config)
 	sent  []line
@@ -23,7 +22,7 @@ type story struct {
 	hooks Hooks
 }
 
-// line is one message: one event, or several.
+// line is one message with one or several events.
 type line struct {
 	at     time.Duration
 	events []change
@@ -32,7 +31,7 @@ type line struct {
 // change is one version of the document "a".
 type change struct {
 	version int
-	ahead   time.Duration // not before this long after the beginning
+	ahead   time.Duration // the event must not be written before this time after the beginning
 	poison  poison
 }
 
@@ -72,8 +71,9 @@ func (s story) world(t *testing.T, seed uint64) *World {
 	return begin(t, Options{Config: cfg, Seed: seed, Faults: NoFaults, Upstream: up, Pollers: 1, Hooks: s.hooks})
 }
 
-// receive once admitted only the newest version of a batch: where that was a dead letter nobody
-// admitted the older one, and the message went round for ever.
+// TestOlderVersionBesideADeadOneInOneMessageIsWritten: receive once admitted only the newest
+// version of a batch. If that version was a dead letter, the older version was never admitted, and
+// its message returned for ever.
 func TestOlderVersionBesideADeadOneInOneMessageIsWritten(t *testing.T) {
 	t.Parallel()
 	r := story{calm: time.Minute, sent: []line{{0, []change{{version: 2, poison: rejected}, {version: 1}}}}}.tell(t, 1)
@@ -82,8 +82,8 @@ func TestOlderVersionBesideADeadOneInOneMessageIsWritten(t *testing.T) {
 	}
 }
 
-// index once panicked: a newer version was out of the way, and the older one of the same flight was
-// not due for longer than quiet.
+// TestOlderVersionThatIsDueLaterOutlivesTheNewerOne: index once panicked after the newer version of
+// a flight was done. The older version of the same flight was not due for longer than quiet.
 func TestOlderVersionThatIsDueLaterOutlivesTheNewerOne(t *testing.T) {
 	t.Parallel()
 	impatient := func(c *config.Config) {
@@ -101,9 +101,10 @@ func TestOlderVersionThatIsDueLaterOutlivesTheNewerOne(t *testing.T) {
 	}
 }
 
-// A row remembers one dead version. With two of them above a good one in one message, each
-// redelivery once tried the other one again, until the dead deadline: the flight that holds them
-// goes on to the next by itself (ADR 0014).
+// TestDeadVersionsAboveAGoodOneInOneMessageDoNotTakeTurns: a row remembers only one dead version. A
+// message had two dead versions above a good one. Each redelivery once tried the other dead version
+// again, until the dead deadline. Now the flight that holds them continues to the next version by
+// itself (ADR 0014).
 func TestDeadVersionsAboveAGoodOneInOneMessageDoNotTakeTurns(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
@@ -124,8 +125,9 @@ func TestDeadVersionsAboveAGoodOneInOneMessageDoNotTakeTurns(t *testing.T) {
 	}
 }
 
-// receive once counted the age of a delayed event from when it was sent: with a short dead deadline
-// an event scheduled beyond it was never tried.
+// TestScheduledEventOutlivesAShortDeadDeadline: receive once counted the age of a delayed event
+// from the time at which it was sent. With a short dead deadline, an event scheduled after the
+// deadline was never tried.
 func TestScheduledEventOutlivesAShortDeadDeadline(t *testing.T) {
 	t.Parallel()
 	r := story{
@@ -141,8 +143,8 @@ func TestScheduledEventOutlivesAShortDeadDeadline(t *testing.T) {
 	}
 }
 
-// A row goes when its time has come, by prune or, much later, by the table's own TTL. What comes
-// then is new, and finds the sink as it was left.
+// TestVersionAfterItsRowHasExpiredIsWritten: prune deletes an expired row, or later the table's own
+// TTL does. A version that arrives after that is new, although the sink still has the document.
 func TestVersionAfterItsRowHasExpiredIsWritten(t *testing.T) {
 	t.Parallel()
 	short := func(c *config.Config) {
@@ -155,7 +157,7 @@ func TestVersionAfterItsRowHasExpiredIsWritten(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		hooks Hooks
-		early bool // gone before its expires_at
+		early bool // the row is deleted before its expires_at
 	}{
 		{"by prune", Hooks{}, true},
 		{"by TTL", blind, false},
@@ -179,7 +181,7 @@ func TestVersionAfterItsRowHasExpiredIsWritten(t *testing.T) {
 	}
 }
 
-// emptyTable is a table in which prune finds nothing.
+// emptyTable is a table in which prune finds no rows.
 type emptyTable struct{}
 
 func (emptyTable) Scan(context.Context, int, int, string, int) ([]shard.Row, string, error) {

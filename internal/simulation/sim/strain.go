@@ -11,22 +11,22 @@ import (
 	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// Strain is the planned load limit and outage of the sinks, in addition to Faults and the seed. It
-// does not end with the injected failures, except for an outage.
+// Strain is the planned limit and outage of the sinks, in addition to Faults and the seed. The
+// limit does not end with the injected failures.
 type Strain struct {
-	DownFrom, DownTo time.Duration // no request is answered between the two, pings neither; equal for never
-	// DownSilent makes a sink that is down keep each request until its caller hangs up. Otherwise the
-	// sink refuses it within milliseconds.
+	DownFrom, DownTo time.Duration // in this period no request and no ping is answered; equal times mean no outage
+	// DownSilent makes a sink in an outage keep each request until the caller hangs up. Otherwise
+	// the sink refuses a request within milliseconds.
 	DownSilent bool
-	// documents a second that a sink accepts; it answers each further item with 429. 0 for any
-	// number
+	// Rate is how many documents a second a sink accepts. It answers each further item with 429. 0
+	// means no limit.
 	Rate int
-	// how it does so; the zero Throttling is a bucket
+	// Throttling is how the sink limits the rate. The zero Throttling is a bucket.
 	Throttling Throttling
-	PingDenied bool // the sink refuses pings; it still answers documents
+	PingDenied bool // the sink refuses pings, but answers documents
 }
 
-// silentUntil is when a sink that is silent now will answer again; 0 if it is not silent.
+// silentUntil returns when a silent sink will answer again, or 0 if the sink is not silent.
 func (s Strain) silentUntil(now time.Duration) time.Duration {
 	if s.DownSilent && s.DownFrom <= now && now < s.DownTo {
 		return s.DownTo
@@ -34,18 +34,18 @@ func (s Strain) silentUntil(now time.Duration) time.Duration {
 	return 0
 }
 
-// Throttling is how a sink with a rate answers further documents.
+// Throttling is how a sink with a limited rate answers further documents.
 type Throttling byte
 
-// The ways of engines.
+// The ways in which engines throttle.
 const (
-	ThrottleBucket Throttling = iota // it gathers a second's worth, like a thread pool with a short queue
-	ThrottleQueue                    // it makes requests wait, up to [queueLength], and refuses beyond
-	ThrottleRandom                   // above what it takes it refuses items at random
-	ThrottleDrift                    // a bucket; what it takes swings by half, up and down, in ten minutes
+	ThrottleBucket Throttling = iota // saves up to one second of the rate, like a thread pool with a short queue
+	ThrottleQueue                    // requests wait up to [queueLength], and the sink refuses further requests
+	ThrottleRandom                   // above its rate, the sink refuses items at random
+	ThrottleDrift                    // a bucket whose rate goes up and down by half, in ten minutes
 )
 
-// ParseThrottling reads a way as the command line spells it.
+// ParseThrottling parses a way of throttling from the command line.
 func ParseThrottling(s string) (Throttling, error) {
 	way := slices.Index([]string{"bucket", "queue", "random", "drift"}, s)
 	if way < 0 {
@@ -54,14 +54,14 @@ func ParseThrottling(s string) (Throttling, error) {
 	return Throttling(way), nil
 }
 
-// plan is the planned outage among the drawn ones.
+// plan adds the planned outage to the random outages.
 func (w *World) plan(s Strain) {
 	if s.DownTo > s.DownFrom {
 		w.outages = append(w.outages, outage{service: fault.Search, from: s.DownFrom, to: s.DownTo})
 	}
 }
 
-// queueLength is how long documents wait at most in a sink that queues.
+// queueLength is the longest time that documents wait in a sink that queues.
 const queueLength = 3 * time.Second
 
 // capacity is how much a sink still accepts.
@@ -69,9 +69,9 @@ type capacity struct {
 	rate  int
 	how   Throttling
 	dice  dice
-	left  float64       // of a bucket
-	busy  time.Duration // until when a queue has work
-	asked float64       // documents a second that it got in the last seconds
+	left  float64       // documents left in the bucket
+	busy  time.Duration // when the queue will be empty
+	asked float64       // the rate of requested documents in the last seconds
 	since time.Duration
 }
 
@@ -79,7 +79,7 @@ func newCapacity(s Strain, d dice) capacity {
 	return capacity{rate: s.Rate, how: s.Throttling, dice: d, left: float64(s.Rate)}
 }
 
-// rateAt is how many documents a second the sink accepts now.
+// rateAt returns how many documents a second the sink accepts now.
 func (c *capacity) rateAt(now time.Duration) float64 {
 	if c.how != ThrottleDrift {
 		return float64(c.rate)
@@ -87,7 +87,8 @@ func (c *capacity) rateAt(now time.Duration) float64 {
 	return float64(c.rate) * (1 + math.Sin(2*math.Pi*now.Minutes()/10)/2)
 }
 
-// take takes one document's worth, if there is one. done is when the sink is through with it.
+// take takes the capacity for one document, if there is enough. done is when the sink will have
+// finished the document.
 func (c *capacity) take(now time.Duration) (done time.Duration, ok bool) {
 	if c.rate == 0 {
 		return now, true
@@ -115,25 +116,25 @@ func (c *capacity) take(now time.Duration) (done time.Duration, ok bool) {
 	return now, true
 }
 
-// Load is an upstream that never rests. Its bursts begin at random moments, each of the next
-// versions of one document. A quarter of them goes to a fiftieth of the documents, which therefore
-// change again and again. The injected failures end when it does.
+// Load is a steady upstream. Its bursts begin at random times. Each burst has the next versions of
+// one document. A quarter of the bursts goes to a fiftieth of the documents, which therefore change
+// again and again. The injected failures end when the load ends.
 type Load struct {
 	Rate      float64       // events a second, above 0
-	Burst     int           // events of each burst, 1 at least
-	Spread    time.Duration // within which those are sent
-	Documents int           // 1 at least
+	Burst     int           // events in each burst, at least 1
+	Spread    time.Duration // the time within which the events of a burst are sent
+	Documents int           // number of documents, at least 1
 	Lasting   time.Duration
 	Surge     Surge
 }
 
-// Surge multiplies the rate of a load from a moment on. The zero Surge changes nothing.
+// Surge multiplies the rate of a load from a given time on. The zero Surge changes nothing.
 type Surge struct {
 	Factor float64
 	From   time.Duration
 }
 
-// at is the factor at a moment.
+// at returns the factor at a given time.
 func (s Surge) at(now time.Duration) float64 {
 	if s.Factor == 0 || now < s.From {
 		return 1
@@ -141,7 +142,7 @@ func (s Surge) at(now time.Duration) float64 {
 	return s.Factor
 }
 
-// Steady is a load without bursts.
+// Steady returns a load without bursts.
 func Steady(seed uint64, perSecond float64, docs int, lasting time.Duration) Upstream {
 	return Load{Rate: perSecond, Burst: 1, Documents: docs, Lasting: lasting}.Upstream(seed)
 }
@@ -156,7 +157,7 @@ func (l Load) Upstream(seed uint64) Upstream {
 	return up
 }
 
-// By returns the load's messages in the form of the sources.
+// By returns the messages of the load, each in the format of its source.
 func (l Load) By(seed uint64, s *Scribe) (Upstream, error) {
 	return l.upstream(seed, func(n, version int, at time.Duration) (said, error) {
 		return s.write(n, version, false, at)
@@ -188,7 +189,7 @@ func (l Load) upstream(seed uint64, write func(n, version int, at time.Duration)
 	return up, nil
 }
 
-// add changes the object that a message refers to, and then sends the message.
+// add adds a message, and before it the change of the object to which the message refers.
 func (up *Upstream) add(at time.Duration, p said) {
 	up.Arrivals = append(up.Arrivals, Arrival{At: at, Message: p.Outgoing})
 	if p.object != nil {
@@ -196,7 +197,7 @@ func (up *Upstream) add(at time.Duration, p said) {
 	}
 }
 
-// gap is the time to the next event, if independent events come at this rate.
+// gap returns a random time to the next event, for independent events at this rate.
 func (d dice) gap(perSecond float64) time.Duration {
 	return time.Duration(d.ExpFloat64() / perSecond * float64(time.Second))
 }

@@ -12,32 +12,32 @@ import (
 	"github.com/lullhq/lull/internal/terminal"
 )
 
-// Summary is a run's result for people and programs: what `lull simulate` reports. Durations are
-// milliseconds.
+// Summary is the result of a run for people and programs, as `lull simulate` reports it. Durations
+// are in milliseconds.
 type Summary struct {
 	Seed       uint64   `json:"seed"`
 	Faults     Level    `json:"faults"`
-	Rates      string   `json:"rates,omitempty"` // those that are not zero
+	Rates      string   `json:"rates,omitempty"` // the rates that are not zero
 	Violations []string `json:"violations"`
-	// hash of everything that happened: the same for the same seed, settings and events
+	// Trace is the hash of all steps. It is the same for the same seed, settings and events.
 	Trace     string `json:"trace"`
 	Decisions int    `json:"decisions"`
 	VirtualMS int64  `json:"virtual_ms"`
-	SettledMS int64  `json:"settled_ms"` // from the end of the injected failures until nothing waited
+	SettledMS int64  `json:"settled_ms"` // from the end of the injected failures until no message waited
 
-	// parked when everything had settled, before they are redriven at the end
+	// DeadLetters were parked when everything had settled, before their redrive at the end.
 	DeadLetters []lines.DeadLine `json:"dead_letters"`
 
-	Freshness Spread `json:"freshness_ms"` // from sent to committed, of every version that was committed
+	Freshness Spread `json:"freshness_ms"` // from sent to committed, for every committed version
 	Counts    Counts `json:"counts"`
 	Bill      Bill   `json:"dollars"`
 
-	// of a provisioned table
+	// WriteCapacity and ReadCapacity are set for a provisioned table.
 	WriteCapacity *Capacity `json:"writeCapacity,omitempty"`
 	ReadCapacity  *Capacity `json:"readCapacity,omitempty"`
 }
 
-// Spread is a distribution.
+// Spread is a distribution of values.
 type Spread struct {
 	Count int   `json:"count"`
 	P50   int64 `json:"p50"`
@@ -45,7 +45,7 @@ type Spread struct {
 	Max   int64 `json:"max"`
 }
 
-// Bill is the cost of the counts, by list prices.
+// Bill is the cost of the counts at list prices.
 type Bill struct {
 	Prices     string             `json:"prices"`
 	Lines      map[string]float64 `json:"lines"`
@@ -53,7 +53,7 @@ type Bill struct {
 	PerMillion float64            `json:"per_million_events"`
 }
 
-// Summary adds a result up.
+// Summary returns the summary of a result.
 func (r Result) Summary(level Level) Summary {
 	s := Summary{
 		Seed: r.Seed, Faults: level, Rates: r.Rates.String(), Violations: []string{},
@@ -76,7 +76,7 @@ func spread(all []time.Duration) Spread {
 	}
 }
 
-// at is a quantile of some durations; 0 if there are none.
+// at returns a quantile of durations, or 0 if there are none.
 func at(all []time.Duration, q float64) time.Duration {
 	if len(all) == 0 {
 		return 0
@@ -98,10 +98,10 @@ func bill(c Counts) Bill {
 	return b
 }
 
-// String is the summary in a few lines.
+// String returns the summary in a few lines.
 func (s Summary) String() string {
 	var b strings.Builder
-	_ = page.Execute(&b, s) // a Builder takes everything; a test of package command reads the page
+	_ = page.Execute(&b, s) // writing to a Builder never fails; a test of package command reads the page
 	return b.String()
 }
 
@@ -133,7 +133,7 @@ checked    {{.Decisions}} I/O decisions, trace {{.Trace}}, {{.Verdict}}
 // shownLetters is how many dead letters are listed.
 const shownLetters = 20
 
-// First are the first dead letters, for people.
+// First returns the first dead letters as text.
 func (s Summary) First() (all []string) {
 	for _, d := range s.DeadLetters[:min(len(s.DeadLetters), shownLetters)] {
 		all = append(all, terminal.Line(d.String()))
@@ -141,13 +141,13 @@ func (s Summary) First() (all []string) {
 	return all
 }
 
-// Further is how many dead letters First leaves out.
+// Further returns how many dead letters First leaves out.
 func (s Summary) Further() int { return max(len(s.DeadLetters)-shownLetters, 0) }
 
 // Idle reports whether nothing was written although there were events.
 func (s Summary) Idle() bool { return s.Counts.Events > 0 && s.Freshness.Count == 0 }
 
-// Verdict says whether the promises held, and over how much.
+// Verdict says whether the promises held, and for how many events.
 func (s Summary) Verdict() string {
 	switch {
 	case len(s.Violations) > 0:

@@ -12,9 +12,9 @@ import (
 	"github.com/lullhq/lull/internal/simulation/price"
 )
 
-// table is the table `shards` with what the store in memory lacks: reads of older rows, a budget
-// per partition, and provisioned capacity. Dead letters and scheduled events are not in it, so
-// nothing uses the capacity of the index `waiting`.
+// table is the table `shards`. It adds to the in-memory store the reads of older images, a limit
+// for each partition, and provisioned capacity. Dead letters and scheduled events are stored
+// elsewhere, so nothing uses the capacity of the index `waiting`.
 type table struct {
 	w             *World
 	rows          *memory.Shards
@@ -23,13 +23,13 @@ type table struct {
 	writes, reads *provision
 }
 
-// image is a row as it was until a moment.
+// image is the state of a row until a moment.
 type image struct {
 	until time.Duration
 	row   shard.Row
 }
 
-// kept is how many images of one row are kept for eventually consistent reads.
+// kept is how many images of a row are stored for eventually consistent reads.
 const kept = 8
 
 type spending struct {
@@ -44,10 +44,10 @@ func newTable(w *World) *table {
 	}
 }
 
-// row is the row as it is, for the oracles.
+// row returns the current row, for the oracles.
 func (t *table) row(doc shard.DocID) shard.Row { return t.rows.Row(doc) }
 
-// write is one write, now.
+// write applies one write now.
 func (t *table) write(v *invocation, w shard.Write) (shard.Row, error) {
 	if !t.writes.take(1) {
 		return shard.Row{}, shard.ErrThrottled
@@ -87,8 +87,8 @@ func (t *table) write(v *invocation, w shard.Write) (shard.Row, error) {
 	return old, nil
 }
 
-// remember keeps a row as it was until now. It forgets what no stale read shows any more: its
-// images are of a time within StaleBy.
+// remember stores the image of a row that ends now. It deletes images that no stale read can show
+// any more, because they are older than StaleBy.
 func (t *table) remember(old shard.Row) {
 	past, oldest := t.past[old.Doc], t.w.now-max(t.w.rates.StaleBy, quietRates().StaleBy)
 	over := max(len(past)+1-kept, 0)
@@ -98,7 +98,7 @@ func (t *table) remember(old shard.Row) {
 	t.past[old.Doc] = append(slices.Delete(past, 0, over), image{t.w.now, old})
 }
 
-// read is one read, now.
+// read performs one read now.
 func (t *table) read(docs []shard.DocID, c shard.Consistency) []shard.Row {
 	rows, _ := t.rows.Read(background, docs, c)
 	t.w.counts.read(len(docs), bool(c))
@@ -120,29 +120,29 @@ func (t *table) read(docs []shard.DocID, c shard.Consistency) []shard.Row {
 	return rows
 }
 
-// ttlEvery is how often the table looks for rows past their expires_at, ttlLate how late it may be
-// with one: AWS says within a few days.
+// ttlEvery is how often the table looks for rows after their expires_at. ttlLate is how late the
+// deletion may be. AWS says within a few days.
 const (
 	ttlEvery = time.Hour
 	ttlLate  = 48 * time.Hour
 )
 
-// expire is the table's TTL: it asks no condition.
+// expire simulates the table's TTL, which deletes rows without a condition.
 func (t *table) expire() {
 	t.w.after(ttlEvery, t.expire)
-	rows, _, _ := t.rows.Scan(background, 0, 1, "", math.MaxInt32) // fails only with its context
+	rows, _, _ := t.rows.Scan(background, 0, 1, "", math.MaxInt32) // fails only if its context ends
 	for _, r := range rows {
 		over := time.Duration(epoch.Add(t.w.now).Unix()-r.ExpiresAt) * time.Second
 		if r.ExpiresAt != 0 && over >= 0 && (over >= ttlLate || t.w.dice.chance(float64(ttlEvery)/float64(ttlLate))) {
 			drop := shard.Write{Doc: r.Doc, Drop: true}
-			_, _ = t.rows.Write(background, drop) // nothing refuses it
+			_, _ = t.rows.Write(background, drop) // a deletion without a condition is never refused
 			t.w.watch(nil, Step{What: Wrote, Write: drop, Old: r, New: shard.Row{Doc: r.Doc}})
 			t.w.trace.mark("ttl "+string(r.Doc), "", 0)
 		}
 	}
 }
 
-// tableClient is the table as it serves one invocation.
+// tableClient is the table as one invocation uses it.
 type tableClient struct {
 	*table
 	v *invocation
@@ -177,7 +177,7 @@ func (c tableClient) Scan(ctx context.Context, segment, segments int, cursor str
 	error,
 ) {
 	rows, next, err := c.rows.Scan(ctx, segment, segments, cursor, limit)
-	pages := 1 + len(rows)/20 // a page is read as one, about twenty rows a unit
+	pages := 1 + len(rows)/20 // each page is read as a whole, with about twenty rows in a unit
 	if !c.reads.take(float64(pages) * price.ReadUnits(0, false)) {
 		return nil, "", shard.ErrThrottled
 	}

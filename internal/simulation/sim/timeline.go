@@ -7,35 +7,35 @@ import (
 	"github.com/lullhq/lull/internal/fault"
 )
 
-// Second sums up one second of a run.
+// Second summarizes one second of a run.
 type Second struct {
 	Requests  int // bulk requests sent to a sink
-	Pings     int // questions whether it is back
-	Failed    int // of both, those without an answer: the sink was down, or an injected failure throttled it
+	Pings     int // pings that ask whether the sink is back
+	Failed    int // requests and pings without an answer, because of an outage or an injected throttle
 	Written   int // documents applied
 	Throttled int // documents answered with 429
-	Waiting   int // messages in the live and bulk queues at its beginning, held ones too
+	Waiting   int // messages in the live and bulk queues at the beginning of the second, including held ones
 
-	// Ages of the versions that were committed, from sent to committed, ascending.
+	// Ages are the ages of the committed versions, from sent to committed, in ascending order.
 	Ages []time.Duration
 }
 
-// Extremes are the worst of a run.
+// Extremes are the worst values of a run.
 type Extremes struct {
-	Receives int // the most receives of one message of an ingest queue
+	Receives int // the most receives of one message in an ingest queue
 	Refusals int // the most refusals that a row ever counted
 	Moved    int // messages that SQS moved to a dead-letter queue
-	Letters  int // times that a dead letter was parked
+	Letters  int // how often a dead letter was parked
 }
 
-// timeline keeps the seconds.
+// timeline records the seconds of a run.
 type timeline struct {
 	w       *World
 	on      bool
 	seconds []Second
 }
 
-// begin samples what waits, at the beginning of every second.
+// begin records the number of waiting messages at the beginning of every second.
 func (t *timeline) begin() {
 	if !t.on || t.w.ended {
 		return
@@ -44,7 +44,7 @@ func (t *timeline) begin() {
 	t.w.after(time.Second, t.begin)
 }
 
-// now is this second. Without a timeline in the options it is a dummy.
+// now returns the current second. Without a timeline in the options, it returns a dummy.
 func (t *timeline) now() *Second {
 	if !t.on {
 		return &Second{}
@@ -56,14 +56,14 @@ func (t *timeline) now() *Second {
 	return &t.seconds[n]
 }
 
-// committed sees a version that was committed for the first time.
+// committed records a version that is committed for the first time.
 func (t *timeline) committed(age time.Duration) {
 	if s := t.now(); t.on {
 		s.Ages = append(s.Ages, age)
 	}
 }
 
-// decided sees every I/O before it is carried out.
+// decided records every I/O before it is carried out.
 func (t *timeline) decided(op fault.Op, verdict fault.Verdict) {
 	if op.Service != fault.Search {
 		return
@@ -87,7 +87,7 @@ func (t *timeline) sorted() []Second {
 	return slices.Clone(t.seconds)
 }
 
-// waiting is how many messages have not left the ingest queues.
+// waiting returns how many messages are still in the ingest queues.
 func (w *World) waiting() int {
 	n := 0
 	for _, p := range w.pipes {

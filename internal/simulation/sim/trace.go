@@ -12,8 +12,7 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// trace hashes everything that happens, in order, and writes it as a story if the options ask for
-// one.
+// trace hashes all steps in order. If the options ask for it, trace also writes them as a story.
 type trace struct {
 	w     *World
 	hash  hash.Hash64
@@ -25,7 +24,7 @@ func newTrace(w *World, story io.Writer) trace { return trace{w: w, hash: fnv.Ne
 
 func (t *trace) number(n int64) {
 	t.buf = binary.LittleEndian.AppendUint64(t.buf[:0], uint64(n))
-	_, _ = t.hash.Write(t.buf) // a hash takes everything
+	_, _ = t.hash.Write(t.buf) // writing to a hash never fails
 }
 
 func (t *trace) text(s string) {
@@ -90,7 +89,7 @@ func (t *trace) message(q *sqsQueue, m *message, what string) {
 	}
 }
 
-// mark is anything else: a kill, an execution that ends.
+// mark records any other step, for example a kill or the end of an execution.
 func (t *trace) mark(what, name string, id int64) {
 	t.number(int64(t.w.now))
 	t.text(what)

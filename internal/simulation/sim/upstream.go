@@ -12,24 +12,24 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// Arrival is one message of an upstream and when it is sent, counted from the beginning.
+// Arrival is one message of an upstream. At is its time after the beginning of the run.
 type Arrival struct {
 	At      time.Duration
 	Message queue.Outgoing
-	Where   string // in an input; empty for nowhere
+	Where   string // the place of the message in an input; empty if there is none
 }
 
-// InOrder sorts arrivals by their time.
+// InOrder sorts arrivals by time.
 func InOrder(list []Arrival) {
 	slices.SortStableFunc(list, func(a, b Arrival) int { return cmp.Compare(a.At, b.At) })
 }
 
-// Upstream is everything that is sent to a World.
+// Upstream is the list of all messages that are sent to a World.
 type Upstream struct {
 	Arrivals []Arrival
 	Objects  []Object
 	Calm     time.Duration // when the injected failures end
-	Again    bool          // documents are published again with the bytes that they had
+	Again    bool          // documents are published again with the same bytes
 
 	poisons map[version]poison
 }
@@ -38,20 +38,20 @@ type Upstream struct {
 type poison byte
 
 const (
-	rejected poison = iota + 1 // the sink refuses it for good
-	refused                    // the sink refuses it every time, for no known reason
-	kills                      // every request that contains it gets no answer
+	rejected poison = iota + 1 // the sink refuses the version for good
+	refused                    // the sink refuses the version every time, without a known reason
+	kills                      // every request with the version gets no answer
 )
 
-// author writes what an upstream sends. It has separate dice, so that the same seed sends the same
-// events whatever fails.
+// author writes the messages of an upstream. It has separate dice, so that a seed always sends the
+// same events, whatever fails.
 type author struct {
 	dice
 	list    []Arrival
 	poison  map[version]poison
 	sources *source.Set
 	count   int
-	refers  bool // payloads are objects, of which only the newest version is there
+	refers  bool // payloads are objects, and only the newest version of an object exists
 	objects []Object
 	shape
 }
@@ -59,20 +59,19 @@ type author struct {
 // shape is what an upstream sends in addition to a few documents of one collection. The zero shape
 // adds nothing.
 type shape struct {
-	docs        int           // more documents, each in its bursts
-	collections []string      // further ones; a document's is drawn
-	tenants     int           // the messages of each are a message group
-	quiet       bool          // some deletes are said as changes, where documents are fetched
-	resync      bool          // every document is sent again in one run of the bulk lane
-	more        int           // further times at which each document changes
-	again       bool          // most changes of a document are from one of two contents to the same or the other
-	over        time.Duration // ... so long after the first at most
+	docs        int           // more documents, each with its own bursts
+	collections []string      // further collections; each document gets a random one
+	tenants     int           // number of tenants; the messages of a tenant are a message group
+	quiet       bool          // some deletes are sent as changes, if documents are fetched
+	resync      bool          // every document is sent again in one run in the bulk lane
+	more        int           // how often each document changes again later
+	again       bool          // most changes of a document are between two contents, or keep the content
+	over        time.Duration // the longest time after the first change
 }
 
-// Write makes the upstream of a seed: a few documents in bursts, out of order and more than once.
-// Among them are deletes, equal versions with different payloads, poison, junk, several events in
-// one message, resyncs and events that are due later. All of them are native events of the default
-// collection.
+// Write returns the upstream of a seed: a few documents in bursts, out of order and more than once.
+// It includes deletes, equal versions with different payloads, poison, junk, several events in one
+// message, resyncs and scheduled events. All are native events of the default collection.
 func Write(seed uint64, sources *source.Set) Upstream { return write(seed, sources, shape{}) }
 
 func write(seed uint64, sources *source.Set, s shape) Upstream {
@@ -86,7 +85,8 @@ func write(seed uint64, sources *source.Set, s shape) Upstream {
 		doc := &subject{id: fmt.Sprintf("doc-%d", d)}
 		doc.collection = a.collection()
 		a.document(doc, 0, span)
-		// Versions grow from one time to the next: no upstream sends an old one for the first time days later.
+		// Later times have higher versions. No upstream sends an old version for the first time
+		// days later.
 		times := make([]time.Duration, s.more)
 		for i := range times {
 			times[i] = a.upTo(s.over)
@@ -106,7 +106,7 @@ func write(seed uint64, sources *source.Set, s shape) Upstream {
 		a.send(a.upTo(span), `{"Service":"Amazon S3","Event":"s3:TestEvent","Bucket":"changes"}`)
 	}
 	calm := span + 5*time.Second + a.upTo(60*time.Second)
-	if a.chance(0.12) { // time for an outage that outlives executions and dead deadlines
+	if a.chance(0.12) { // leaves time for an outage that is longer than executions and dead deadlines
 		calm += 4*time.Minute + a.upTo(6*time.Minute)
 	}
 	a.join()
@@ -115,8 +115,8 @@ func write(seed uint64, sources *source.Set, s shape) Upstream {
 	return Upstream{Arrivals: a.list, Objects: a.objects, Calm: calm + s.over, Again: s.again, poisons: a.poison}
 }
 
-// WriteBy makes an upstream of a seed in the form of the sources: a few documents in bursts, out of
-// order and more than once, with deletes and poison.
+// WriteBy returns the upstream of a seed in the formats of the sources: a few documents in bursts,
+// out of order and more than once, with deletes and poison.
 func WriteBy(seed uint64, s *Scribe) (Upstream, error) {
 	d := newDice(seed, 0x736372696265)
 	up := Upstream{poisons: map[version]poison{}}
@@ -142,7 +142,7 @@ func WriteBy(seed uint64, s *Scribe) (Upstream, error) {
 	return up, nil
 }
 
-// group gives messages their tenants.
+// group assigns a random tenant to each message.
 func (a *author) group() {
 	for i := range a.list {
 		if a.tenants > 0 {
@@ -152,25 +152,26 @@ func (a *author) group() {
 	}
 }
 
-// subject is a document of an author's.
+// subject is a document that an author writes.
 type subject struct {
 	id, collection string
-	version        int           // the newest that was written
-	removed        bool          // by that version
-	last           time.Duration // when the last of them is sent
+	version        int           // the newest version so far
+	removed        bool          // whether that version deletes the document
+	last           time.Duration // when the last version is sent
 }
 
-// document writes the bursts of one document, from a moment on.
+// document writes the bursts of one document, starting at a given time.
 func (a *author) document(doc *subject, from, span time.Duration) {
 	at, own := a.upTo(span/2), false // a later time begins with a new version
 	for range 1 + a.IntN(4) {
 		spread, versions := a.upTo(2*time.Second), 1+a.IntN(6)
-		if a.chance(0.3) { // never quiet
+		if a.chance(0.3) { // a document that is never quiet
 			spread = a.upTo(span)
 			versions += int(spread / (4 * time.Second))
 		}
 		for range versions {
-			// otherwise the same version with another payload, of which an object has one
+			// Otherwise the same version is sent again with another payload. An object has only one
+			// payload for each version.
 			if !own || !a.chance(0.05) || a.refers {
 				doc.version += 1 + a.IntN(3)
 				own = true
@@ -188,7 +189,7 @@ func (a *author) document(doc *subject, from, span time.Duration) {
 	}
 }
 
-// event is the event of a document's version.
+// event returns the event for a document's version.
 func (a *author) event(doc *subject, removed bool, extra string) string {
 	switch {
 	case removed:
@@ -204,7 +205,7 @@ func (a *author) event(doc *subject, removed bool, extra string) string {
 		doc.version, extra, doc.id, doc.version, a.count)
 }
 
-// collection draws a document's. The default one is not named.
+// collection picks a random collection for a document. The default collection is not named.
 func (a *author) collection() string {
 	if len(a.collections) == 0 || a.chance(0.5) {
 		return ""
@@ -212,7 +213,7 @@ func (a *author) collection() string {
 	return fmt.Sprintf(`,"collection":%q`, oneOf(a.dice, a.collections...))
 }
 
-// change writes one version, and perhaps what is wrong with it.
+// change writes one version, with a random fault in some cases.
 func (a *author) change(doc *subject, at time.Duration) {
 	a.count++
 	id, v := doc.id, doc.version
@@ -222,7 +223,7 @@ func (a *author) change(doc *subject, at time.Duration) {
 		extra = `,"mode":"resync","resyncrun":"01JD2V6Y5T3KQ8Z4M7N9P0R1S2"`
 	case a.chance(0.03):
 		extra = fmt.Sprintf(`,"notbefore":%q`, epoch.Add(at+5*time.Second+a.upTo(20*time.Second)).Format(time.RFC3339))
-	case a.chance(0.015): // longer than a queue can keep it
+	case a.chance(0.015): // longer than a queue can keep the message
 		extra = fmt.Sprintf(`,"notbefore":%q`, epoch.Add(at+15*time.Minute+a.upTo(30*time.Minute)).Format(time.RFC3339))
 	}
 	extra += doc.collection
@@ -232,7 +233,7 @@ func (a *author) change(doc *subject, at time.Duration) {
 		o := Object{At: at, Doc: id, Version: v, Removed: doc.removed}
 		e := a.sources.Decode(queue.Message{Body: touched(id, v, doc.collection), Sent: epoch})[0].Event
 		if e.Fetch != "" {
-			o.Ref = e.DataRef // a delete has none: it is that of the puts
+			o.Ref = e.DataRef // a delete has no reference, so the reference of the puts stays
 		}
 		if a.objects = append(a.objects, o); e.Fetch != "" && a.quiet && a.chance(0.5) {
 			body = touched(id, v, extra) // the message does not say that it is a delete
@@ -252,7 +253,7 @@ func (a *author) send(at time.Duration, body string) {
 	a.list = append(a.list, Arrival{At: at, Message: queue.Outgoing{Body: body}})
 }
 
-// join packs some consecutive events into one message, in an envelope.
+// join packs some consecutive events into one message with an envelope.
 func (a *author) join() {
 	if !a.chance(0.4) {
 		return
@@ -277,7 +278,7 @@ func (a *author) join() {
 	a.list = out
 }
 
-// envelope puts several events into one message. A single one is a message by itself.
+// envelope puts several events into one message. A single event needs no envelope.
 func envelope(bodies []string) string {
 	if len(bodies) == 1 {
 		return bodies[0]
@@ -290,8 +291,8 @@ func envelope(bodies []string) string {
 	return `{"rmqMessagesByQueue":{"changes::/":[` + strings.Join(parts, ",") + `]}}`
 }
 
-// heal takes away what is wrong with versions: all of it, or only what keeps a document waiting for
-// its dead deadline.
+// heal removes the poison of versions. Without all, it removes only poison that keeps a document
+// waiting for its dead deadline.
 func (w *World) heal(all bool) {
 	for v, p := range w.poisons {
 		if all || p == kills {

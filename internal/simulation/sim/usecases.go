@@ -20,37 +20,38 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// Hooks change the use cases of a world. The tests make mutants of the protocol with them, without
-// a flag in the product. They see each invocation's handler before it runs and may change every
-// seam of it. Nil fields do nothing.
+// Hooks change the use cases of a simulated run. Tests make mutants of the protocol with Hooks, so
+// that the product needs no flag. A hook gets the handler of each invocation before it runs, and
+// may change all its seams. Nil fields do nothing.
 type Hooks struct {
 	Receive func(*receive.Handler)
 	Index   func(*index.Handler)
 	Dlq     func(*dlq.Handler)
 	Desk    func(*redrive.Service)
 	Prune   func(*prune.Pruner)
-	// Answer changes what receive answers.
+	// Answer changes the answer of receive.
 	Answer func(h *receive.Handler, batch []queue.Message, failed []string) []string
 }
 
-// hooked lets a hook change a handler.
+// hooked calls a hook with a handler, if there is a hook.
 func hooked[T any](hook func(*T), handler *T) {
 	if hook != nil {
 		hook(handler)
 	}
 }
 
-// noObjects answers for buckets: a message about an object of many documents becomes a dead letter.
+// noObjects replaces the buckets. A message about an object with many documents becomes a dead
+// letter.
 func noObjects(context.Context, string, string, string, int64) (io.ReadCloser, error) {
 	return nil, fmt.Errorf("%w: there are no buckets here", objects.ErrRefused)
 }
 
-// shards is the table as an invocation sees it.
+// shards returns the table as an invocation sees it.
 func (w *World) shards(v *invocation) shard.Store {
 	return v.Shards(tableClient{w.table, v})
 }
 
-// sink is the sink of a pipe as an invocation sees it.
+// sink returns the sink of a pipe as an invocation sees it.
 func (w *World) sink(v *invocation, p *pipe) sink.Sink {
 	return v.Sink(engineClient{engineReader{v, p.engine}})
 }
@@ -119,7 +120,7 @@ func (w *World) dlq(p *pipe) func(context.Context, *invocation, []queue.Message)
 // pruneTimeout is the time-out of the function prune.
 const pruneTimeout = time.Minute
 
-// prune runs prune of one sink. Its parts run one after the other: it has the time.
+// prune runs prune for one sink. Its parts run one after the other, because it has enough time.
 func (w *World) prune(p *pipe) {
 	if w.halted {
 		return
@@ -137,14 +138,14 @@ func (w *World) prune(p *pipe) {
 			Parallel: v.parallel(),
 		}
 		hooked(w.options.Hooks.Prune, &r)
-		_, v.failed = r.Run(ctx) // what failed is tried again by the next run
+		_, v.failed = r.Run(ctx) // the next run tries again what failed
 	}, func(error) {})
 }
 
-// patience is how long one run of a command may take.
+// patience is the longest time for one run of a command.
 const patience = 10 * time.Minute
 
-// redrive is an operator who sends every dead letter again.
+// redrive is an operator who redrives every dead letter.
 func (w *World) redrive() {
 	w.operator++
 	w.invoke(operators, patience, func(ctx context.Context, v *invocation) {
@@ -160,7 +161,7 @@ func (w *World) redrive() {
 			Config: w.cfg, Clock: v.clock, Journal: v,
 		}
 		hooked(w.options.Hooks.Desk, &desk)
-		for o := (redrive.Order{How: redrive.How{By: "the simulator"}}); ; { // busy ones are tried again
+		for o := (redrive.Order{How: redrive.How{By: "the simulator"}}); ; { // busy dead letters are tried again
 			step, err := desk.Redrive(ctx, o)
 			if err != nil || step.Next == nil {
 				return
@@ -170,11 +171,11 @@ func (w *World) redrive() {
 	}, func(error) { w.operator-- })
 }
 
-// ulidOf is a ULID of a moment and of how many were made before.
+// ulidOf returns a ULID for a time. made is the number of earlier ids, which makes the id unique.
 func ulidOf(now time.Time, made *int) string {
 	*made++
 	var id ulid.ULID
-	_ = id.SetTime(ulid.Timestamp(now)) // fails in the year 10889
+	_ = id.SetTime(ulid.Timestamp(now)) // fails only in the year 10889
 	for i, n := 15, *made; i > 5; i, n = i-1, n>>8 {
 		id[i] = byte(n)
 	}

@@ -23,8 +23,8 @@ func (a jobAPI) Reconcile(ctx context.Context, o operate.ReconcileOrder) (page o
 	return page, err
 }
 
-// healed is the world of a seed in which something is lost, and repaired by the job of `lull
-// index check`.
+// healed returns the simulated run of a seed in which data is lost, and repaired by the job of
+// `lull index check`.
 func healed(t testing.TB, seed uint64, of Disaster, edits jobEdits, change func(*verify.Verification)) (*World,
 	*Jobbing,
 ) {
@@ -69,8 +69,8 @@ func (j *Jobbing) heal(w *World, change func(*verify.Verification), done func(lo
 	j.begin(w, 0)
 }
 
-// Programs that verify are killed, slow and stopped, and two run at a time. After the steps of the
-// runbook every promise holds again.
+// TestAVerificationHealsWhateverFails: programs that verify are killed, slow and stopped, and two
+// run at a time. After the steps of the runbook every promise must hold again.
 func TestAVerificationHealsWhateverFails(t *testing.T) {
 	t.Parallel()
 	sum, raised := &Jobbing{}, int64(0)
@@ -85,11 +85,12 @@ func TestAVerificationHealsWhateverFails(t *testing.T) {
 		}
 	}
 	if sum.report(t); raised == 0 {
-		t.Error("no row was raised: the worlds do not get there")
+		t.Error("no row was raised: no simulated run reaches this case")
 	}
 }
 
-// What a change of the verification might leave out.
+// TestEveryMutantOfAVerificationIsNoticed breaks rules that a change of the verification might
+// leave out.
 func TestEveryMutantOfAVerificationIsNoticed(t *testing.T) {
 	t.Parallel()
 	if testing.Short() || raceEnabled {
@@ -125,7 +126,7 @@ func TestEveryMutantOfAVerificationIsNoticed(t *testing.T) {
 	}
 }
 
-// silentStack leaves out what it found.
+// silentStack does not report its findings about documents that only the source has.
 type silentStack struct{ verify.Stack }
 
 func (s silentStack) Reconcile(ctx context.Context, o operate.ReconcileOrder) (operate.ReconcilePage, error) {

@@ -10,35 +10,35 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// Step is something that happened, as [Options.Watch] gets it, at the moment at which a service
-// carried it out. The caller may be dead, or may never get the answer. What decides which fields
-// are set.
+// Step is one step of a simulated run, at the time at which a service carried it out.
+// [Options.Watch] gets it. The caller may be killed, or may never get the answer. What says which
+// fields are set.
 type Step struct {
 	At   time.Duration
 	What StepKind
-	By   int64  // the invocation, 0 for a service on its own account
-	Name string // its function
+	By   int64  // the number of the invocation; 0 for a step of a service itself
+	Name string // the function of the invocation
 
-	Write    shard.Write // of a row, with the row before and after
+	Write    shard.Write // a row write, with the row before and after it
 	Old, New shard.Row
-	Rows     []shard.Row // read
+	Rows     []shard.Row // rows that were read
 
 	Op      sink.Op
 	Outcome sink.Outcome
-	Beside  bool // it is about the new index of a rebuild
+	Beside  bool // the step concerns the new index of a rebuild
 
 	Message  *emulation.Message
-	Keys     []shard.OrderKey // of its events
-	Dead     bool             // it is in the dead-letter queue
+	Keys     []shard.OrderKey // the order keys of the message's events
+	Dead     bool             // the message is in the dead-letter queue
 	Why      emulation.Departure
-	Receipt  string // after its queue's name: two queues may give the same one
+	Receipt  string // the queue's name and the receipt handle, because two queues may use the same handle
 	Receipts []string
 
 	Flight   flight.ID
 	Manifest *flight.Manifest
 }
 
-// StepKind says what happened.
+// StepKind is the kind of a step.
 type StepKind string
 
 // The kinds of steps.
@@ -100,10 +100,10 @@ func (w *World) watchMessage(q *sqsQueue, m *message, s Step) {
 	w.watch(nil, s)
 }
 
-// named is a receipt handle after the name of its queue.
+// named returns a receipt handle with the name of its queue before it.
 func (q *sqsQueue) named(receipt string) string { return q.Name + " " + receipt }
 
-// watchBatch tells which messages an invocation judges.
+// watchBatch reports which messages an invocation judges.
 func (w *World) watchBatch(v *invocation, q *sqsQueue, batch []queue.Message) {
 	receipts := make([]string, len(batch))
 	for i := range batch {

@@ -11,17 +11,17 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// The wide worlds have the failures of the swarm, and each of them has some of what those worlds
-// leave out. There are more documents and collections, a second sink, and tenants. Others last for
-// days, have payloads that are objects, or clocks that are wrong or set. There are other builds of
-// lull beside this one, and manifests that go. Operators restore, purge, reset, and use SQS's own
-// redrive. What a world has comes from its seed, so that anything meets anything.
+// The wide runs have the failures of swarm, and some parts that other runs leave out. They have
+// more documents and collections, a second sink, and tenants. Some last for days, have payloads
+// that are objects, or have clocks that are wrong or set. Some have other builds of lull, or
+// manifests that are deleted. Operators restore, purge, reset, and use SQS's own redrive. The seed
+// decides which parts a run has, so that all combinations occur.
 
-// breadth is what a wide world has.
+// breadth lists the additional parts of a wide run.
 type breadth struct {
 	d      dice
 	days   bool
-	second bool // sink
+	second bool // whether there is a second sink
 	refers bool
 	shape  shape
 }
@@ -30,7 +30,7 @@ func widthOf(seed uint64) *breadth {
 	b := &breadth{d: newDice(seed, 0x77696465)}
 	b.days, b.second, b.refers = b.d.chance(0.04), b.d.chance(0.3), b.d.chance(0.1)
 	if b.second {
-		b.refers = false // the event that an object is gone must not come to the wrong queue
+		b.refers = false // the event of a removed object must not arrive in the wrong queue
 		b.shape.collections = []string{"news", "people"}
 	}
 	if !b.days && b.d.chance(0.04) {
@@ -45,7 +45,7 @@ func widthOf(seed uint64) *breadth {
 	return b
 }
 
-// settings are those of [vary], and what the breadth asks for.
+// settings returns the settings of [vary] with the parts of the breadth.
 func (b *breadth) settings(t testing.TB, seed uint64) *config.Config {
 	return settings(t, seed%2 == 0, func(cfg *config.Config) {
 		vary(seed, cfg)
@@ -68,7 +68,7 @@ func (b *breadth) settings(t testing.TB, seed uint64) *config.Config {
 		if newDice(seed, 0x656e7269).chance(0.2) {
 			enrichAll(cfg)
 		}
-		if b.days { // rows are collected within the time of the world
+		if b.days { // so that rows are deleted within the time of the run
 			cfg.Lifecycle.PruneEvery = 10 * time.Minute
 			cfg.Queues.Retention, cfg.Queues.DeadLetterRetention = 20*time.Hour, 22*time.Hour
 			cfg.Lifecycle.RedriveSpan, cfg.Lifecycle.ProducerLateness = 3*time.Hour, 3*time.Hour
@@ -79,7 +79,7 @@ func (b *breadth) settings(t testing.TB, seed uint64) *config.Config {
 	})
 }
 
-// wide makes the wide world of a seed.
+// wide returns the wide run of a seed.
 func wide(t testing.TB, seed uint64, change ...func(*Options)) *World {
 	t.Helper()
 	return widthOf(seed).world(t, seed, change...)
@@ -112,7 +112,7 @@ func (b *breadth) world(t testing.TB, seed uint64, change ...func(*Options)) *Wo
 		r.WrongClock = 0.05
 	}
 	if b.days {
-		r.IOFailAfter = max(r.IOFailAfter, 0.2) // little happens in them that may go wrong
+		r.IOFailAfter = max(r.IOFailAfter, 0.2) // little happens in these runs that can go wrong
 	}
 	w.drawn = *r
 	if d.chance(0.1) {
@@ -127,7 +127,8 @@ func (b *breadth) world(t testing.TB, seed uint64, change ...func(*Options)) *Wo
 	if d.chance(0.1) {
 		at := sometime()
 		w.after(at, w.upgrade)
-		// What waits for the rows may not expire meanwhile: no build can bring that back.
+		// Messages that wait for the rows must not expire in the meantime, because no build can
+		// restore them.
 		w.after(at+cfg.Queues.DeadLetterRetention/4, w.downgrade)
 		w.after(o.Upstream.Calm, w.downgrade)
 	}
@@ -139,8 +140,8 @@ func (b *breadth) world(t testing.TB, seed uint64, change ...func(*Options)) *Wo
 	return w
 }
 
-// upgrade has a newer build write some of the rows that are there, until it is put back and the
-// injected failures end.
+// upgrade lets a newer build write some of the existing rows. The newer build is rolled back later,
+// at the latest when the injected failures end.
 func (w *World) upgrade() {
 	for _, doc := range w.oracle.sorted() {
 		if row := w.table.row(doc); row.Exists() && w.dice.chance(0.5) {
@@ -150,7 +151,7 @@ func (w *World) upgrade() {
 	}
 }
 
-// downgrade gives the rows back.
+// downgrade makes the rows of the newer build readable again.
 func (w *World) downgrade() {
 	for _, doc := range w.oracle.sorted() {
 		if w.table.row(doc).Foreign() {
@@ -161,13 +162,13 @@ func (w *World) downgrade() {
 
 func (w *World) setSchema(doc shard.DocID, to int64) {
 	w.trace.mark(fmt.Sprintf("schema %d of %s", to, doc), "", 0)
-	_, _ = w.table.rows.Write(background, shard.Write{Doc: doc, Update: []shard.Action{ // nothing refuses it
+	_, _ = w.table.rows.Write(background, shard.Write{Doc: doc, Update: []shard.Action{ // never refused
 		{Verb: shard.Set, Attr: shard.AttrSchema, Val: shard.Value{Num: to}},
 	}})
 }
 
-// redriveByQueue is SQS's own redrive of a dead-letter queue, StartMessageMoveTask: what is visible
-// there becomes new messages of an ingest queue, whatever lull thinks of them.
+// redriveByQueue is SQS's own redrive of a dead-letter queue, StartMessageMoveTask. Visible
+// messages become new messages of an ingest queue, without a decision by lull.
 func (w *World) redriveByQueue(p *pipe) {
 	q := p.dead
 	for range q.Counts().Visible {
@@ -198,8 +199,9 @@ func TestEveryPromiseHoldsInWideWorlds(t *testing.T) {
 	hold(t, 2000, Wide, func(seed uint64) *World { return wide(t, seed) })
 }
 
-// One topic may send every event to the queues of several sinks. Each skips what belongs to the
-// other, and nothing is lost: a message with events of both goes to both.
+// TestEventsThatLiveElsewhereAreSkippedAndNotLost: one topic may send every event to the queues of
+// several sinks. Each sink skips events of other sinks, and no event is lost. A message with events
+// of two sinks goes to both.
 func TestEventsThatLiveElsewhereAreSkippedAndNotLost(t *testing.T) {
 	t.Parallel()
 	both := 0
@@ -218,8 +220,9 @@ func TestEventsThatLiveElsewhereAreSkippedAndNotLost(t *testing.T) {
 	}
 }
 
-// A row lives as long as anything older of its document may come: lifecycle.producerLateness is
-// part of that. An upstream that sends a version later proves nothing.
+// TestNoUpstreamIsLaterThanTheSettingsAllow: a row lives as long as an older version of its
+// document may arrive. That time includes lifecycle.producerLateness. If an upstream sent a version
+// later than that, its run would prove nothing.
 func TestNoUpstreamIsLaterThanTheSettingsAllow(t *testing.T) {
 	t.Parallel()
 	events := 0
@@ -231,7 +234,7 @@ func TestNoUpstreamIsLaterThanTheSettingsAllow(t *testing.T) {
 		cfg := b.settings(t, seed)
 		sources := sourcesOf(t, cfg)
 		newest := map[shard.DocID]shard.OrderKey{}
-		since := map[shard.DocID]time.Duration{} // when the newest was sent first
+		since := map[shard.DocID]time.Duration{} // when the newest version was first sent
 		for _, a := range write(seed, sources, b.shape).Arrivals {
 			for _, r := range sources.Decode(queue.Message{Body: a.Message.Body, Sent: epoch}) {
 				if r.Invalid != nil || r.Skip != "" {

@@ -10,8 +10,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// windowed are settings with collections of different windows: that of the defaults, one with a
-// quiet window of five minutes, and one whose documents are written once in ten minutes at most.
+// windowed adds collections with different windows: one with the defaults, one with a quiet window
+// of five minutes, and one whose documents are written at most once in ten minutes.
 func windowed(cfg *config.Config) {
 	slow, pace := 5*time.Minute, 10*time.Minute
 	cfg.Collections = map[string]config.Collection{
@@ -19,12 +19,12 @@ func windowed(cfg *config.Config) {
 	}
 	cfg.DefaultCollection = "content"
 	if cfg.Retry.DeadDeadline < time.Hour {
-		cfg.Retry.DeadDeadline += time.Hour // far from the windows
+		cfg.Retry.DeadDeadline += time.Hour // much longer than the windows
 	}
 }
 
-// beside makes the world of a seed with such settings: its documents change in bursts and again
-// within the hour.
+// beside returns the simulated run of a seed with such settings. Its documents change in bursts,
+// and again within the hour.
 func beside(t testing.TB, seed uint64, level Level) *World {
 	t.Helper()
 	cfg := settings(t, seed%2 == 0, func(cfg *config.Config) { vary(seed, cfg); windowed(cfg) })
@@ -35,8 +35,8 @@ func beside(t testing.TB, seed uint64, level Level) *World {
 	return begin(t, Options{Config: cfg, Seed: seed, Faults: level, Upstream: up})
 }
 
-// Issue 13, point 1. Short and long windows beside each other, a long pace, both kinds of
-// executions, and every failure of the swarm.
+// TestEveryPromiseHoldsWhereWindowsAreLong checks point 1 of issue 13: short and long windows
+// together, a long minimal interval, both kinds of executions, and every failure of swarm.
 func TestEveryPromiseHoldsWhereWindowsAreLong(t *testing.T) {
 	t.Parallel()
 	var executions, standard int64
@@ -49,7 +49,7 @@ func TestEveryPromiseHoldsWhereWindowsAreLong(t *testing.T) {
 	}
 }
 
-// mixed is an upstream of bursts in two collections: each document gets five versions within two
+// mixed is an upstream of bursts in two collections. Each document gets five versions within two
 // seconds.
 func mixed(seed uint64, collections []string, docs int, lasting time.Duration) Upstream {
 	d := newDice(seed, 0x6d697865)
@@ -69,8 +69,8 @@ func mixed(seed uint64, collections []string, docs int, lasting time.Duration) U
 	return up
 }
 
-// Each collection is as fresh as its own window promises, and the long one makes the short one
-// neither slower nor more expensive in writes.
+// TestWindowsBesideEachOtherAreFreshEachInItsTime: each collection is as fresh as its own window
+// promises. The long window makes the short one neither slower nor more expensive in writes.
 func TestWindowsBesideEachOtherAreFreshEachInItsTime(t *testing.T) {
 	t.Parallel()
 	var fresh [2]map[shard.Collection][]time.Duration
@@ -102,8 +102,9 @@ func TestWindowsBesideEachOtherAreFreshEachInItsTime(t *testing.T) {
 	}
 }
 
-// A lost flight of a short window comes back as soon as without the long one. That of a long one
-// comes back within recovery of its end.
+// TestALostFlightComesBackByItsOwnWindow: a lost flight of a short window is recovered as fast as
+// without the long window. A lost flight of the long window is recovered within the setting
+// recovery after its window ends.
 func TestALostFlightComesBackByItsOwnWindow(t *testing.T) {
 	t.Parallel()
 	all := map[shard.Collection][]time.Duration{}
@@ -112,7 +113,7 @@ func TestALostFlightComesBackByItsOwnWindow(t *testing.T) {
 		rates := quietRates()
 		rates.FlightLost = 0.1
 		up := mixed(seed, []string{"content", "slow"}, 40, 10*time.Minute)
-		up.Calm = 40 * time.Minute // the failures last as long as anything waits
+		up.Calm = 40 * time.Minute // the failures last as long as any message waits
 		w := begin(t, Options{Config: cfg, Seed: seed, Rates: &rates, Upstream: up, Pollers: 2})
 		report(t, w.Run(), NoFaults)
 		for collection, fresh := range w.freshBy {
@@ -120,7 +121,7 @@ func TestALostFlightComesBackByItsOwnWindow(t *testing.T) {
 		}
 	}
 	for collection, fresh := range all {
-		// A tenth was lost once, a hundredth twice.
+		// A tenth of the flights was lost once, a hundredth twice.
 		by := at(fresh, 0.95) - cfg.Fresh(string(collection))
 		t.Logf("%s: p95 %s beyond its window", collection, by)
 		if by < 20*time.Second || by > cfg.Recovery {
@@ -129,14 +130,14 @@ func TestALostFlightComesBackByItsOwnWindow(t *testing.T) {
 	}
 }
 
-// What synth counts as in flight: a document that never stops changing holds its messages until the
-// cap, and all of them at the end.
+// TestADocumentThatNeverStopsHoldsWhatSynthCounts: a document that changes all the time holds its
+// messages until the cap. At the end, all of them are in flight, as synth counts.
 func TestADocumentThatNeverStopsHoldsWhatSynthCounts(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		quiet   time.Duration
-		most    time.Duration // of what synth counts a message for
-		perHold float64       // how much of it the peak is, at least
+		most    time.Duration // how long synth counts a message as in flight
+		perHold float64       // the smallest share of that count that the peak reaches
 	}{
 		"a long window": {5 * time.Minute, 3*time.Second + 20*time.Minute + 10*time.Second + 3*time.Second, 0.9},
 	} {

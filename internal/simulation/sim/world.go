@@ -25,31 +25,31 @@ type Options struct {
 	Config   *config.Config // must be valid
 	Seed     uint64
 	Faults   Level
-	Rates    *Rates // in place of those that Faults and the seed give; nil for those
+	Rates    *Rates // replaces the rates that Faults and the seed give; nil for no replacement
 	Upstream Upstream
-	Pollers  int // of each lane; 0 for a number that the seed draws
-	// MostPollers is how many there may be under load, within the lane's concurrency; 0 for no more
-	// than Pollers.
+	Pollers  int // pollers of each lane; 0 for a random number
+	// MostPollers is the most pollers under load, within the concurrency of the lane. 0 means no
+	// more than Pollers.
 	MostPollers int
 	Strain      Strain
-	Timeline    bool            // keep what happened second by second, see [Result.Timeline]
+	Timeline    bool            // record what happens in each second: see [Result.Timeline]
 	Journal     journal.Journal // gets every note of the use cases; may be nil
 	Story       io.Writer       // gets the story of the run, step by step; may be nil
 	Watch       func(Step)      // is called for each change of rows, messages and the sink; may be nil
 	Hooks       Hooks
-	// Listen is called with the notes of each invocation by its number, and with nil at its end, to
-	// make its log and its metrics. May be nil.
+	// Listen is called with the notes of each invocation, by the invocation's number, and with nil
+	// at its end. A caller makes logs and metrics from them. Listen may be nil.
 	Listen  func(function string, invocation int64, at time.Time, n *journal.Note)
-	Monitor Monitor // nil for none
-	// Processor makes the functions take processor time, which follows their memory. Without it,
-	// they only wait for services.
+	Monitor Monitor // nil for no monitor
+	// Processor makes the functions take processor time, which depends on their memory. Without it,
+	// functions only wait for services.
 	Processor bool
-	// GoOn is called every second of virtual time; if it returns false, the run stops. If GoOn is
+	// GoOn is called every second of virtual time. If it returns false, the run stops. If GoOn is
 	// nil, the run continues to its end.
 	GoOn func(now time.Duration) bool
 }
 
-// World is a stack and everything around it.
+// World is one simulated run: a stack and the services around it.
 type World struct {
 	scheduler
 	options Options
@@ -58,40 +58,40 @@ type World struct {
 	rates   Rates
 	drawn   Rates // the rates before the injected failures ended
 	outages []outage
-	// settings is when the engine's settings are at fault; nil for never
+	// settings is the period in which the engine's settings are wrong; nil for no such period.
 	settings *settingsFault
 	calm     bool // the injected failures have ended
 	poisons  map[version]poison
-	objects  map[string]Object // what references show
-	refs     map[string]string // the reference of a document, by its id
-	places   feed.Places       // of the messages
+	objects  map[string]Object // the current objects to which events refer
+	refs     map[string]string // the reference of a document, by the document's id
+	places   feed.Places       // the places of the messages
 	lags     bool              // loads may show an older state than the newest
 
-	beyondGuard bool // clocks differ by more than the guard allows: what only the guard forbids may happen
+	beyondGuard bool // clocks differ by more than the guard, so violations that only the guard prevents may happen
 
 	sources  *source.Set
 	table    *table
 	flights  flights
-	archive  *archived // nil where the settings ask for none
+	archive  *archived // nil if the settings ask for no archive
 	letters  letters
 	schedule planned
 	pipes    []*pipe
-	queues   []*sqsQueue // all pipes'
+	queues   []*sqsQueue // the queues of all pipes
 
 	invoked   int64
 	live      map[int64]*invocation
 	decisions int
-	operator  int  // commands of the operator that run
-	loses     bool // data may be lost that only an operator restores
+	operator  int  // number of running commands of the operator
+	loses     bool // data may be lost that only an operator can restore
 	halted    bool
 	halts     int // how often the functions were stopped
-	named     int // ids and tokens drawn
+	named     int // number of ids and tokens so far
 	coverage  coverage
 	foreign   map[flight.ID]bool // manifests of a newer build
 	freshness []time.Duration
 	freshBy   map[shard.Collection][]time.Duration
-	freshIn   map[string][]time.Duration // by sink
-	added     map[string]time.Duration   // since when a sink gets what is sent; empty for the beginning
+	freshIn   map[string][]time.Duration // freshness by sink
+	added     map[string]time.Duration   // since when a sink gets messages; missing if from the beginning
 
 	oracle   *oracle
 	trace    trace
@@ -99,10 +99,10 @@ type World struct {
 	worst    Extremes
 	counts   Counts
 	ended    bool
-	stopped  bool // by Options.GoOn
+	stopped  bool // GoOn stopped the run
 }
 
-// pipe holds the queues, the executions and the functions of one sink.
+// pipe has the queues, the executions and the functions of one sink.
 type pipe struct {
 	name             string
 	versions         bool
@@ -110,7 +110,7 @@ type pipe struct {
 	mappings         []*mapping
 	machine          *machine
 	engine           *engine
-	filled           time.Duration // up to when what its turns have sent fills the time, at its ceiling
+	filled           time.Duration // until when the sent documents fill the time at the sink's ceiling
 }
 
 func (p *pipe) lane(l flight.Lane) *sqsQueue {
@@ -123,14 +123,14 @@ func (p *pipe) lane(l flight.Lane) *sqsQueue {
 // forgetsDeletes is how long search engines remember the version of a deleted document.
 const forgetsDeletes = time.Minute
 
-// New builds a World. Nothing has happened in it yet.
+// New returns a World in which nothing has happened yet.
 func New(o Options) (*World, error) {
 	sources, err := source.New(o.Config)
 	if err != nil {
 		return nil, err
 	}
 	cfg := *o.Config
-	cfg.DeadLetters = config.DeadLettersQueue // where settings drop dead letters, a run lists which
+	cfg.DeadLetters = config.DeadLettersQueue // if the settings drop dead letters, a run still lists them
 	w := &World{
 		options: o, cfg: &cfg, dice: newDice(o.Seed, 0x6c756c6c), sources: sources, live: map[int64]*invocation{},
 		poisons: maps.Clone(o.Upstream.poisons), objects: map[string]Object{}, refs: map[string]string{},
@@ -167,13 +167,13 @@ func New(o Options) (*World, error) {
 	return w, nil
 }
 
-// ask calls GoOn.
+// ask calls GoOn every second.
 func (w *World) ask() {
 	w.stopped = !w.options.GoOn(w.now)
 	w.after(time.Second, w.ask)
 }
 
-// draw makes the rates of this world.
+// draw picks the random failure rates of this simulated run.
 func (w *World) draw() {
 	versions := true
 	for name := range w.cfg.Sinks {
@@ -228,8 +228,8 @@ func (w *World) pipe(name string) *pipe {
 	return p
 }
 
-// publish sends one message as an upstream would: by its collection's sink, resyncs to the bulk
-// lane.
+// publish sends one message as an upstream would: to the queues of its collection's sinks, and
+// resyncs to the bulk lane.
 func (w *World) publish(out queue.Outgoing) {
 	to := feed.RouteOf(w.cfg, w.sources, queue.Message{
 		Body: out.Body, Attributes: out.Attributes, Sent: epoch.Add(w.now),
@@ -247,7 +247,7 @@ func (w *World) publish(out queue.Outgoing) {
 	}
 }
 
-// hold is the longest that a window of the settings holds a message.
+// hold returns the longest time that a window of the settings holds a message.
 func (w *World) hold() time.Duration {
 	var longest time.Duration
 	for name := range w.cfg.Sinks {
@@ -262,7 +262,7 @@ func (w *World) pipeOf(doc shard.DocID) *pipe {
 	return cmp.Or(w.pipeNamed(w.cfg.SinkOf(doc)), w.pipes[0])
 }
 
-// pipeNamed is the pipe of a sink, nil for none.
+// pipeNamed returns the pipe of a sink, or nil if there is none.
 func (w *World) pipeNamed(sink string) *pipe {
 	for _, p := range w.pipes {
 		if p.name == sink {
@@ -272,7 +272,7 @@ func (w *World) pipeNamed(sink string) *pipe {
 	return nil
 }
 
-// newToken and newID are unique, and the same in every run of a seed.
+// newToken and newID return unique values, which are the same in every run of a seed.
 func (w *World) newToken() shard.Token {
 	w.named++
 	return shard.Token(fmt.Sprintf("token-%d", w.named))
@@ -280,7 +280,7 @@ func (w *World) newToken() shard.Token {
 
 func (w *World) newID(now time.Time) flight.ID { return flight.ID(ulidOf(now, &w.named)) }
 
-// killers reports whether a document is among the ops with which every request fails.
+// killers reports whether one of the documents makes every request fail.
 func (w *World) killers(ops []sink.Op) bool {
 	for _, op := range ops {
 		if w.poisons[version{op.Doc.Plain(), op.Key}] == kills {
