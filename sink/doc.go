@@ -1,35 +1,38 @@
-// Package sink is the seam to search engines: where documents are written.
+// Package sink defines what a search engine must do so that lull can write documents to it. A sink
+// is lull's adapter to one engine.
 //
-// A sink with versions refuses a write with a smaller fence than the one it holds ([Newer]), for as
-// long as it remembers the document. An equal fence is applied again. A sink without versions
-// applies whatever comes last. lull then needs the lease to outlive every request, and the time in
-// which the sink may still apply one after we hung up (applyDelay).
+// A sink with versions stores the fence of each write. It refuses a write whose fence is smaller
+// than the stored one ([Newer]), as long as the sink remembers the document. A write with an equal
+// fence is applied again. A sink without versions applies every write, also one that arrives too
+// late. For such a sink, the lease must outlast every request. It must also outlast the time in
+// which the sink may still apply a request after lull hung up (applyDelay).
 //
 // # Your own kind of sink
 //
 // A kind of sink is one package. It implements [Sink], and [Reader], [Sampler] and [Preparer] if it
 // can. An init function calls [Register] with a [Kind]: the name, the options with their defaults
-// and bounds, what the sink can do, and how it is opened. Its table of answers says which
-// [OutcomeKind] each answer of the engine becomes: see Answers in package sinktest. The settings
-// file, its documentation and the protocol's times follow from the Kind. Package sinktest is the
-// suite that every sink passes.
+// and bounds, what the sink can do, and how it is opened. A table of answers in the package says
+// which [OutcomeKind] each answer of the engine becomes: see Answers in package sinktest. The
+// settings file, its documentation and the protocol's times follow from the Kind. Package sinktest
+// is the suite that every sink passes.
 //
-// A program knows the kinds that it imports. Build your own index function (package functions),
-// your own app of package infra and your own command line (package command). The other functions do
-// not need to link the kind, because the app writes its facts into their settings.
-// examples/outoftree in the repository is such a module.
+// A program can open only the kinds of sinks whose packages it imports. Build your own index
+// function (package functions), your own app of package infra and your own command line (package
+// command). The other functions do not need to link the kind, because the app writes the facts
+// about the kind into the settings of those functions. examples/outoftree in the repository is such
+// a module.
 //
 // # What may change
 //
-// This package is v0, as setting, event, source, functions and sinktest are: names and signatures
-// may change in any version, and the changelog says so. These needs are known, and the seam has
-// room for them without a change to the sinks that exist:
+// This package is v0, like the packages setting, event, source, functions and sinktest: names and
+// signatures may change in any version, and the changelog reports it. Three needs are known. This
+// package can meet them without a change to existing sinks:
 //
-//   - Outcomes for a whole request: such a sink gives every op of the request the same [Outcome]. A
-//     field of Capabilities will say so. index then halves a refused request until it finds the
-//     document to blame, as opensearch already does itself.
-//   - Applied later: an OutcomeKind for "accepted, ask again", and an optional interface that says
-//     later what happened to the request. Decision 0054 says what else that needs. Until then such
-//     a sink waits inside Write, or answers [Unknown].
-//   - Without versions: Capabilities already say so.
+//   - One outcome for a whole request: such a sink gives every op of the request the same
+//     [Outcome]. A field of Capabilities will say so. index then halves a refused request until it
+//     finds the document to blame. The sink of package opensearch already does that itself.
+//   - Writes that are applied later: they need an OutcomeKind for "accepted, ask again". An
+//     optional interface would say later what happened to the request. Decision 0054 says what else
+//     they need. Until then such a sink waits inside Write, or answers [Unknown].
+//   - Sinks without versions: Capabilities already have a field for them.
 package sink

@@ -14,19 +14,19 @@ import (
 	"github.com/lullhq/lull/event"
 )
 
-// MetaField is the member that lull adds to a document, so that an operator can verify the sink
-// from its side.
+// MetaField is the member that lull adds to each document. It lets an operator check in the search
+// engine which version lull wrote.
 const MetaField = "_lull"
 
 // Meta is the content of MetaField.
 type Meta struct {
-	Version string      `json:"version"`    // the upstream's text
-	Key     string      `json:"order_key"`  // printed
-	Fence   event.Fence `json:"fence"`      // the external version
+	Version string      `json:"version"`    // the version, as the upstream system wrote it
+	Key     string      `json:"order_key"`  // the printed form of the order key
+	Fence   event.Fence `json:"fence"`      // the external version in the sink
 	Indexed time.Time   `json:"indexed_at"` // UTC, microseconds
 }
 
-// Meta is what a sink stores with the op's document.
+// Meta returns the metadata that a sink stores together with the op's document.
 func (op Op) Meta() Meta {
 	return Meta{
 		Version: op.Version, Key: op.Key.String(), Fence: op.Fence,
@@ -34,7 +34,7 @@ func (op Op) Meta() Meta {
 	}
 }
 
-// JSON is the text of a Meta.
+// JSON returns the metadata as JSON text.
 func (m Meta) JSON() []byte {
 	text, err := json.Marshal(m)
 	if err != nil { // a year beyond 9999, which our clocks never show
@@ -44,12 +44,12 @@ func (m Meta) JSON() []byte {
 	return text
 }
 
-// Stored is the document as a Reader returns it.
+// Stored returns the document, with this metadata, in the form in which a Reader returns documents.
 func (m Meta) Stored(doc event.DocID, document []byte) Stored {
 	return Stored{Doc: doc, Version: m.Version, Key: m.Key, Fence: m.Fence, Indexed: m.Indexed, Document: document}
 }
 
-// The classes of a DocumentError, as they begin an Outcome's reason.
+// The classes of a DocumentError. An Outcome's reason begins with its class.
 const (
 	NotUTF8         = "not_utf8"
 	NotJSON         = "not_json"
@@ -62,16 +62,16 @@ const (
 	MissingDocument = "no_document"
 )
 
-// DocumentError says why no sink can ever take a document. It never quotes one.
+// DocumentError says why no sink can ever store a document. It never quotes the document.
 type DocumentError struct {
-	Class string // a word, such as NotJSON
-	Field string // a field's name, "" where none is to blame
+	Class string // one of the constants above, such as NotJSON
+	Field string // the name of the field to blame, "" if no field is to blame
 }
 
 // Error returns the reason for an Outcome.
 func (e *DocumentError) Error() string { return Reason(e.Class, e.Field) }
 
-// Outcome is the answer for an op whose document is to blame: Rejected.
+// Outcome returns the outcome Rejected, for an op whose document is to blame.
 func (e *DocumentError) Outcome() Outcome { return Outcome{Kind: Rejected, Reason: e.Error()} }
 
 // plainField matches a field name that may be printed. Documents can contain any name, so an
@@ -82,10 +82,12 @@ var plainField = regexp.MustCompile(`^[A-Za-z0-9_.@-]{1,64}$`)
 // like content.
 func PlainName(name string) bool { return plainField.MatchString(name) }
 
-// Reason joins a class and a field's name, "" for none. It omits a name that might be content.
+// Reason joins a class and the name of a field; an empty name means no field. Reason omits a name
+// that might be content of a document.
 func Reason(class, field string) string { return Named(class, "field", field) }
 
-// Named is Reason of a name that is something else than a field, such as a table.
+// Named joins a class and a name, like Reason, but for another thing than a field. what says what
+// is named, such as "column".
 func Named(class, what, name string) string {
 	if name == "" || !PlainName(name) {
 		return class
@@ -93,9 +95,10 @@ func Named(class, what, name string) string {
 	return class + ": " + what + " " + name
 }
 
-// Plain checks that a document is a JSON object that a sink can hold, and returns a copy on one
-// line: insignificant space is gone, every number and string is as it was, digit for digit. Every
-// sink stores this form. The error is nil or the fault, which is for good.
+// Plain checks that a document is a JSON object that a sink can store. It returns a copy on one
+// line, without insignificant space. Every number and string stays as it was, digit for digit.
+// Every sink stores this form. If the document is at fault, the error says why; a retry cannot
+// help.
 func Plain(document []byte) ([]byte, *DocumentError) {
 	if len(document) == 0 {
 		return nil, &DocumentError{Class: MissingDocument}
@@ -117,10 +120,10 @@ func Plain(document []byte) ([]byte, *DocumentError) {
 	return plain, nil
 }
 
-// Seal appends to dst a plain document with its meta as the first member.
+// Seal appends a plain document to dst, with its metadata as the first member.
 func Seal(dst, plain []byte, m Meta) []byte { return Attach(dst, plain, m.JSON()) }
 
-// Attach is Seal for a sink whose meta is other JSON than Meta's.
+// Attach does what Seal does, for a sink whose metadata has another form than Meta. meta is JSON.
 func Attach(dst, plain, meta []byte) []byte {
 	dst = append(dst, `{"`+MetaField+`":`...)
 	dst = append(dst, meta...)
@@ -130,8 +133,8 @@ func Attach(dst, plain, meta []byte) []byte {
 	return append(dst, plain[1:]...)
 }
 
-// Unseal splits what a sink holds into meta and plain document. ok is false where there is no meta:
-// the document is not lull's.
+// Unseal splits a stored document into its metadata and the plain document. ok is false if the
+// document has no metadata, because lull did not write it.
 func Unseal(sealed []byte) (m Meta, plain []byte, ok bool, err error) {
 	meta, plain, err := Detach(sealed)
 	if err != nil || meta == nil {
@@ -145,8 +148,8 @@ func Unseal(sealed []byte) (m Meta, plain []byte, ok bool, err error) {
 	return m, plain, true, nil
 }
 
-// Detach is Unseal for a sink that stores its own form of meta as JSON. meta is nil if there is
-// none.
+// Detach does what Unseal does, for a sink whose metadata has another form than Meta. The returned
+// meta is JSON, and nil if the document has no metadata.
 func Detach(sealed []byte) (meta, plain []byte, err error) {
 	b := bytes.NewBuffer(make([]byte, 0, len(sealed)))
 	if err := json.Compact(b, sealed); err != nil || b.Bytes()[0] != '{' {
@@ -158,7 +161,7 @@ func Detach(sealed []byte) (meta, plain []byte, err error) {
 		return nil, plain, nil
 	}
 	begin, end := name.Index, value.Index+len(value.Raw)
-	switch { // one of the commas around it is removed, too
+	switch { // also remove one of the commas before and after the member
 	case plain[end] == ',':
 		end++
 	case plain[begin-1] == ',':
@@ -168,9 +171,9 @@ func Detach(sealed []byte) (meta, plain []byte, err error) {
 }
 
 // findMeta looks for MetaField among the top-level members of a valid object without insignificant
-// space, however its name is spelt.
+// space. It also finds the name if it is written with escapes.
 func findMeta(plain []byte) (name, value gjson.Result) {
-	// Most documents have neither the name nor an escape that could be a part of it.
+	// Most documents contain neither the name nor an escape that could be part of the name.
 	if !bytes.Contains(plain, []byte(MetaField)) && !bytes.Contains(plain, []byte(`\u00`)) {
 		return name, value
 	}

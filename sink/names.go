@@ -7,17 +7,17 @@ import (
 	"github.com/lullhq/lull/event"
 )
 
-// Placeholder is replaced by the collection's name in [Settings].Index.
+// Placeholder is a part of [Settings].Index. The name of the collection replaces it.
 const Placeholder = "{collection}"
 
-// Names turns collections into the names of their indices and back.
+// Names converts the name of a collection into the name of its index, and back.
 type Names struct {
 	prefix, suffix string
-	only           event.Collection // of an index without placeholder
+	only           event.Collection // the collection of an index name without placeholder
 }
 
-// NewNames reads [Settings].Index. Without [Placeholder] the pattern is one index, and collections
-// must be the one collection that is written there.
+// NewNames reads the pattern of [Settings].Index. A pattern without [Placeholder] is the name of
+// one index, and collections must then contain exactly one collection.
 func NewNames(pattern string, collections []event.Collection) (Names, error) {
 	prefix, suffix, found := strings.Cut(pattern, Placeholder)
 	if strings.Contains(suffix, Placeholder) {
@@ -33,10 +33,11 @@ func NewNames(pattern string, collections []event.Collection) (Names, error) {
 	return OneName(pattern, collections[0]), nil
 }
 
-// OneName are the names where one collection has an index and no other has any.
+// OneName returns the Names for a sink with one index, which is for one collection.
 func OneName(index string, c event.Collection) Names { return Names{prefix: index, only: c} }
 
-// Index is the name of a collection's index; false where the sink has none for it.
+// Index returns the name of a collection's index, or false if the sink has no index for the
+// collection.
 func (n Names) Index(c event.Collection) (string, bool) {
 	if n.only != "" {
 		return n.prefix, c == n.only
@@ -44,7 +45,7 @@ func (n Names) Index(c event.Collection) (string, bool) {
 	return n.prefix + string(c) + n.suffix, true
 }
 
-// Collection is the collection of an index; false where the name does not fit.
+// Collection returns the collection of an index, or false if the name does not fit the pattern.
 func (n Names) Collection(index string) (event.Collection, bool) {
 	if n.only != "" {
 		return n.only, index == n.prefix
@@ -58,8 +59,8 @@ func (n Names) Collection(index string) (event.Collection, bool) {
 	return c, ok && c.Validate() == nil
 }
 
-// Wildcard is a pattern that matches all these indices, and may match others. * is in the place of
-// the collection.
+// Wildcard returns a pattern that matches the indices of all collections, and may match other
+// indices. The pattern has * in the place of the collection.
 func (n Names) Wildcard() string {
 	if n.only != "" {
 		return n.prefix
@@ -67,5 +68,5 @@ func (n Names) Wildcard() string {
 	return n.prefix + "*" + n.suffix
 }
 
-// Distinct reports whether the wildcard is narrower than "every index".
+// Distinct reports whether the wildcard excludes some indices, which "*" does not.
 func (n Names) Distinct() bool { return n.prefix != "" || n.suffix != "" }
