@@ -103,8 +103,8 @@ type Reader interface {
 	Search(ctx context.Context, q Query) ([]Stored, error)
 }
 
-// Sampler is a sink with versions that can name an existing document. If the sink refuses several
-// documents and all of them are new, lull tests the sink before they become dead letters. lull
+// Sampler is a sink with versions that can name an existing document. If the sink refuses documents
+// and all of these documents are new, lull tests the sink before they become dead letters. lull
 // reads the named document and writes it again with an older fence. For that test, the sink must
 // check a document's contents before it compares fences.
 type Sampler interface {

@@ -1,31 +1,31 @@
 // Package blevesink is a sink with versions on the local disk: a Bleve index in its own folder.
-// lull dev writes to it.
+// `lull dev` can write to this sink.
 //
 // # What it promises
 //
 // Every document is written together with its fence and metadata, in one Bleve batch per Write
-// call. Write returns when the batch is on disk. A document that was answered as applied is still
-// there after a crash. A batch without an answer is there completely or not at all.
+// call. Write returns when the batch is on disk. A document with the outcome Applied survives a
+// crash. A batch without an answer is on disk completely or not at all.
 //
-// Fences are compared under a lock per document. A delete is written as a tombstone: the fence
+// Write compares fences under a lock per document. It writes a delete as a tombstone: the fence
 // without a document. Tombstones are kept as long as the folder, so that a delete is never
-// forgotten (OpenSearch forgets after index.gc_deletes). Each takes about a hundred bytes. To
-// remove them, start with a new folder, or resync into one.
+// forgotten (OpenSearch forgets a delete after index.gc_deletes). Each tombstone takes about a
+// hundred bytes. To remove tombstones, start with a new folder, or resync into a new folder.
 //
-// Documents are kept as they arrived, on one line, digit for digit. In addition, text is indexed
+// Documents are stored as they arrived, on one line, digit for digit. In addition, text is indexed
 // for searches: strings, numbers and booleans under the path of their names ("details.body"), in
-// English. Words are folded to lower case and to their stems. Some documents fit into Bleve, but no
-// search engine should hold them. They are rejected, with a reason that does not quote them: see
-// [MaxDocumentBytes].
+// English. Words are changed to lower case and to their stems. Some documents would fit into Bleve,
+// but are too large or too deep for other search engines. This sink rejects such documents, with a
+// reason that does not quote them: see [MaxDocumentBytes].
 //
-// Most of a document's cost is processor time. For single events through lull dev, about a third is
-// for splitting text into words. A fifth is for building segments, and a twelfth for merging them.
-// System calls, including syncs, take about a hundredth. So fewer syncs would not make it faster
-// while the processors are busy. Every answered batch is on disk.
+// Most of the cost of a document is processor time. For single events through `lull dev`, splitting
+// text into words takes about a third of the processor time. Building segments takes a fifth, and
+// merging segments takes a twelfth. System calls, including syncs, take about 1 %. So fewer syncs
+// would not make writes faster while the processors are busy.
 //
-// Bleve analyses in background goroutines that live as long as the process. So an Index cannot be
-// used inside testing/synctest.
+// Bleve analyses text in background goroutines that live as long as the process. So an Index cannot
+// be used inside testing/synctest.
 //
-// One process opens a folder at a time. The file lull.json marks a folder as lull's. A folder with
-// anything else is not touched.
+// Only one process can open a folder at a time. The file lull.json marks a folder as lull's. This
+// package never changes a folder with other contents.
 package blevesink

@@ -2,13 +2,14 @@ package blevesink
 
 import "github.com/lullhq/lull/internal/seam/datafolder"
 
-// ours is the marker of folders that this version understands.
-var ours = datafolder.Marker{Holds: "lull search index", Schema: 1}
+// folderMarker marks the folders that this version understands.
+var folderMarker = datafolder.Marker{Holds: "lull search index", Schema: 1}
 
 type (
-	// ForeignFolderError says that a folder holds something else than lull's data. Nothing in it
-	// was touched.
+	// ForeignFolderError says that a folder contains other files than lull's. No file in the folder
+	// was changed.
 	ForeignFolderError = datafolder.ForeignError
-	// InUseError says that another process, or another Index of this one, has the folder open.
+	// InUseError says that the folder is already open: in another process, or by another Index in
+	// this process.
 	InUseError = datafolder.InUseError
 )

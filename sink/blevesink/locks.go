@@ -9,12 +9,12 @@ import (
 )
 
 // locks lets batches with different documents run at the same time. Batches with a common document
-// run one after another. Otherwise another batch could write the document between reading its fence
-// and writing a greater one.
+// run one after another. Otherwise two batches could both read the old fence of the document, and
+// the batch with the smaller fence could write last.
 type locks struct {
 	mu    sync.Mutex
 	busy  map[shard.DocID]struct{}
-	freed chan struct{} // closed at the next release; nil while no batch waits
+	freed chan struct{} // release closes this channel; nil while no batch waits
 }
 
 // acquire locks all of docs at once, so that two callers never wait for each other. If ctx ends

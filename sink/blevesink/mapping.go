@@ -21,36 +21,36 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// Limits on documents. A document above one is rejected for good. OpenSearch would reject it by
-// default, or it could not be searched.
+// Limits on documents. A document that exceeds a limit is rejected, and a retry cannot help. With
+// its default settings, OpenSearch would also reject the document, or could not search in it.
 const (
-	MaxDocumentBytes = 10 << 20 // without insignificant space
-	MaxDepth         = 100      // objects and arrays inside one another
-	MaxFields        = 1_000    // distinct paths; OpenSearch's index.mapping.total_fields.limit
-	MaxPathBytes     = 1_024    // of a path
+	MaxDocumentBytes = 10 << 20 // size of a document without insignificant space
+	MaxDepth         = 100      // of nested objects and arrays
+	MaxFields        = 1_000    // number of different paths, like OpenSearch's index.mapping.total_fields.limit
+	MaxPathBytes     = 1_024    // size of one path
 )
 
-// Names of Bleve's fields. The fields of a document have a prefix, so that none is mistaken for one
-// of these or for Bleve's _id.
+// Names of Bleve's fields. The fields of a document have a prefix, so that they differ from these
+// names and from Bleve's _id.
 const (
 	fieldMeta       = "meta"       // stored: sink.Meta as JSON
 	fieldSource     = "source"     // stored: the plain document; absent for a tombstone
-	fieldCollection = "collection" // indexed as it is
-	fieldMinute     = "minute"     // indexed: the minute of the fence, for Newest
+	fieldCollection = "collection" // indexed as one term
+	fieldMinute     = "minute"     // indexed: the minute of the fence; Newest reads it
 	fieldAll        = "all"        // every word of the document
 	prefixOwn       = "doc."
 )
 
-// analyzerName is English with an end: a token of a megabyte is not a word, and Bleve's
-// dictionaries choke on it.
+// analyzerName is the name of an analyzer for English that omits very long tokens. A token of a
+// megabyte is not a word, and Bleve's dictionaries cannot handle such a token.
 const (
 	analyzerName   = "lull_english"
 	lengthName     = "lull_length"
 	longestTokenIn = 128 // characters
 )
 
-// newMapping says how queries are analysed. Documents are taken apart by this package, not by the
-// mapping.
+// newMapping returns the mapping, which says how queries are analysed. This package itself splits
+// documents into fields, so the mapping does not describe documents.
 func newMapping() (*mapping.IndexMappingImpl, error) {
 	m := bleve.NewIndexMapping()
 	m.DefaultMapping.Dynamic = false
@@ -72,8 +72,8 @@ func newMapping() (*mapping.IndexMappingImpl, error) {
 	return m, nil
 }
 
-// build makes Bleve's document of an op, a tombstone of a delete. The error is the document's
-// fault, for good.
+// build converts an op into a document of Bleve. A delete becomes a tombstone. The error says why
+// the document can never be stored.
 func (x *Index) build(op sink.Op) (*document.Document, *sink.DocumentError) {
 	d := document.NewDocument(string(op.Doc))
 	d.AddField(document.NewTextFieldWithIndexingOptions(fieldMeta, nil, op.Meta().JSON(), index.StoreField))
@@ -102,10 +102,11 @@ func (x *Index) build(op sink.Op) (*document.Document, *sink.DocumentError) {
 	return d, nil
 }
 
-// words is a document's text by path: values, a line each.
+// words maps each path of a document to the values at that path, one value a line.
 type words map[string][]byte
 
-// object walks a valid object or array. Elements of an array have the array's path.
+// object adds all values of a valid object or array. Elements of an array get the path of the
+// array.
 func (w words) object(v gjson.Result, path string, depth int) (fault *sink.DocumentError) {
 	if depth > MaxDepth {
 		return &sink.DocumentError{Class: sink.TooDeep}

@@ -22,11 +22,11 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// indexName is the folder of Bleve's own files inside ours.
+// indexName is the name of the folder with Bleve's own files. It is inside lull's folder.
 const indexName = "index"
 
-// lockWait is how long Open waits for the lock of another process, in Bleve's terms. It must exceed
-// one poll of the lock, 50 ms.
+// lockWait is how long Open waits while another process has the lock of the folder. Bleve looks at
+// the lock every 50 ms, so lockWait must be longer than that.
 const lockWait = "200ms"
 
 // Index is a Bleve index in a folder. It is safe for concurrent use.
@@ -34,14 +34,14 @@ type Index struct {
 	dir      string
 	bleve    bleve.Index
 	analyzer analysis.Analyzer
-	// generation is the name that the index got when it was made.
+	// generation is the random name that the index got when it was created.
 	generation string
 	locks      locks
-	failed     atomic.Pointer[error] // of the last batch
+	failed     atomic.Pointer[error] // the error of the last batch
 
 	mu      sync.Mutex
 	closed  bool
-	writing sync.WaitGroup // running batches, also those whose caller has stopped waiting
+	writing sync.WaitGroup // running batches, also batches whose caller no longer waits
 }
 
 var (
@@ -54,7 +54,7 @@ var (
 // Open opens the index in dir, and makes dir if it does not exist. It returns a *ForeignFolderError
 // if the folder has other contents, and an *InUseError if it is already open. Close it after use.
 func Open(dir string) (*Index, error) {
-	marked, err := ours.Claim(dir)
+	marked, err := folderMarker.Claim(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func Open(dir string) (*Index, error) {
 	path := filepath.Join(dir, indexName)
 	config := map[string]any{
 		"bolt_timeout": lockWait,
-		// One snapshot, because lull never rolls back.
+		// Keep one snapshot, because lull never returns to an earlier one.
 		"numSnapshotsToKeep": 1,
 	}
 	var b bleve.Index
@@ -93,11 +93,11 @@ func Open(dir string) (*Index, error) {
 	}, nil
 }
 
-// generationKey is the key under which Bleve keeps the name of the index.
+// generationKey is the key under which Bleve stores the generation of the index.
 var generationKey = []byte("lull_generation")
 
-// generationOf reads the name of an index. If it has none, it is new or from an older build, and
-// gets a name. No row recognises the documents of an older build.
+// generationOf reads the generation of an index. An index without one is new or was made by an
+// older build, and gets a random name. So no row claims to know the documents of an older build.
 func generationOf(b bleve.Index) (string, error) {
 	name, err := b.GetInternal(generationKey)
 	if err == nil && len(name) == 0 {
@@ -110,19 +110,21 @@ func generationOf(b bleve.Index) (string, error) {
 	return string(name), nil
 }
 
-// Generation is the name that the index got when it was made. It holds every collection.
+// Generation returns the random name that the index got when it was created. All collections are in
+// one index.
 func (x *Index) Generation(context.Context, shard.Collection) (string, error) {
 	return x.generation, nil
 }
 
-// unfinished begins the names of folders in which indices are made.
-const unfinished = "new-"
+// unfinishedPrefix is the prefix of folders in which create builds an index.
+const unfinishedPrefix = "new-"
 
-// create makes an empty index at path. Bleve needs several steps, and a crash between two of them
-// would leave an index that cannot be opened. So create makes it elsewhere and moves it when it is
-// complete. If another process made one at the same time, the error is fs.ErrExist.
+// create makes an empty index at path. Bleve needs several steps for that, and a crash between two
+// steps would leave an index that cannot be opened. So create builds the index in a temporary
+// folder and renames the folder when the index is complete. If another process made an index at
+// path in the meantime, the error is fs.ErrExist.
 func create(dir, path string, m mapping.IndexMapping) error {
-	room, err := os.MkdirTemp(dir, unfinished)
+	room, err := os.MkdirTemp(dir, unfinishedPrefix)
 	if err != nil {
 		return fmt.Errorf("make index: %w", err)
 	}
@@ -134,7 +136,7 @@ func create(dir, path string, m mapping.IndexMapping) error {
 	if err == nil {
 		err = os.Rename(made, path)
 	}
-	_ = os.RemoveAll(room) // what stays is swept
+	_ = os.RemoveAll(room) // sweep removes what this call cannot
 	if _, there := os.Stat(path); err != nil && there == nil {
 		return fs.ErrExist
 	}
@@ -144,12 +146,12 @@ func create(dir, path string, m mapping.IndexMapping) error {
 	return nil
 }
 
-// sweep removes what is left of an index if a crash interrupted its creation. The caller has the
-// index open. A process that is still creating one is too late, and gets an error.
+// sweep removes the temporary folders that remain if a crash interrupted create. The caller has the
+// index open. If another process is still creating an index, that process gets an error.
 func sweep(dir string) error {
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), unfinished) {
+		if strings.HasPrefix(e.Name(), unfinishedPrefix) {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
 		}
 	}
@@ -159,8 +161,8 @@ func sweep(dir string) error {
 	return nil
 }
 
-// Close waits for the batches under way and closes the index. Write answers Throttled afterwards,
-// readers get an error.
+// Close waits for the running batches and closes the index. After Close, Write answers Throttled,
+// and reads return an error.
 func (x *Index) Close() error {
 	x.mu.Lock()
 	closed := x.closed
@@ -176,7 +178,8 @@ func (x *Index) Close() error {
 	return nil
 }
 
-// begin reports whether the index is open, and keeps it open until writing is done.
+// begin reports whether the index is open. If it is, the index stays open until the caller calls
+// writing.Done.
 func (x *Index) begin() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()

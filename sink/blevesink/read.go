@@ -14,7 +14,7 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// view calls f with one unchanging state of the index.
+// view calls f with a snapshot of the index.
 func (x *Index) view(f func(index.IndexReader) error) (err error) {
 	internal, err := x.bleve.Advanced()
 	if err != nil {
@@ -32,8 +32,8 @@ func (x *Index) view(f func(index.IndexReader) error) (err error) {
 	return f(r)
 }
 
-// reading is view for the methods of sink.Reader: it keeps Close waiting.
-func (x *Index) reading(f func(index.IndexReader) error) error {
+// viewOpen does what view does, for the methods of sink.Reader. Close waits until viewOpen returns.
+func (x *Index) viewOpen(f func(index.IndexReader) error) error {
 	if !x.begin() {
 		return fmt.Errorf("index in %s is closed", x.dir)
 	}
@@ -43,14 +43,15 @@ func (x *Index) reading(f func(index.IndexReader) error) error {
 
 // Get returns the document, or false.
 func (x *Index) Get(_ context.Context, doc shard.DocID) (s sink.Stored, found bool, err error) {
-	err = x.reading(func(r index.IndexReader) error {
+	err = x.viewOpen(func(r index.IndexReader) error {
 		s, found, err = stored(r, doc)
 		return err
 	})
 	return s, found, err
 }
 
-// stored reads a document; false if there is none, or only a tombstone.
+// stored reads a document. It returns false if the index has no document with this id, or only a
+// tombstone.
 func stored(r index.IndexReader, doc shard.DocID) (sink.Stored, bool, error) {
 	rec, ok, err := load(r, doc)
 	if err != nil || !ok || rec.source == nil {
@@ -59,8 +60,8 @@ func stored(r index.IndexReader, doc shard.DocID) (sink.Stored, bool, error) {
 	return rec.meta.Stored(doc, rec.source), true, nil
 }
 
-// terms calls f for each term of a field from first on and before end, sorted, until it returns an
-// error. Nil is without a bound.
+// terms calls f for each term of a field in sorted order, until f returns an error. The terms begin
+// with first and end before end. A nil first or end means no bound.
 func terms(r index.IndexReader, field string, first, end []byte, f func(term string) error) error {
 	all, err := r.FieldDictRange(field, first, end)
 	if err != nil {
@@ -81,11 +82,11 @@ func terms(r index.IndexReader, field string, first, end []byte, f func(term str
 	}
 }
 
-// each calls f for each document as of now, from first on and before end, by collection and id. It
-// holds one document at a time: Bleve's own dictionary of ids is sorted, and "#" is less than every
-// character of a collection's name.
+// each calls f for each document in a snapshot of the index, sorted by collection and id. The ids
+// begin with first and end before end. each needs memory for one document only, because Bleve's own
+// dictionary of ids is sorted. "#" sorts before every character of a collection's name.
 func (x *Index) each(ctx context.Context, first, end []byte, f func(sink.Stored) error) error {
-	return x.reading(func(r index.IndexReader) error {
+	return x.viewOpen(func(r index.IndexReader) error {
 		return terms(r, "_id", first, end, func(id string) error {
 			if err := ctx.Err(); err != nil {
 				return err
@@ -99,21 +100,22 @@ func (x *Index) each(ctx context.Context, first, end []byte, f func(sink.Stored)
 	})
 }
 
-// All calls f for each document as of now, sorted by collection and id.
+// All calls f for each document in a snapshot of the index, sorted by collection and id.
 func (x *Index) All(ctx context.Context, f func(sink.Stored) error) error {
 	return x.each(ctx, nil, nil, f)
 }
 
-// Range calls f for each document of a collection as of now, from an id on.
+// Range calls f for each document of a collection in a snapshot of the index. It begins after the
+// given id.
 func (x *Index) Range(ctx context.Context, c shard.Collection, after string, f func(sink.Stored) error) error {
-	next := string(c) + "#" + after + "\x00" // is greater than the key before it, and no other key is between them
+	next := string(c) + "#" + after + "\x00" // the smallest key that is greater than the key of the id after
 	return x.each(ctx, []byte(next), []byte(c+"$"), f)
 }
 
 // Documents returns documents with their content.
 func (x *Index) Documents(ctx context.Context, docs []shard.DocID) ([]sink.Stored, error) {
 	out := make([]sink.Stored, len(docs))
-	err := x.reading(func(r index.IndexReader) (err error) {
+	err := x.viewOpen(func(r index.IndexReader) (err error) {
 		for i := 0; i < len(docs) && err == nil; i++ {
 			if err = ctx.Err(); err == nil {
 				out[i], _, err = stored(r, docs[i])
@@ -124,17 +126,17 @@ func (x *Index) Documents(ctx context.Context, docs []shard.DocID) ([]sink.Store
 	return out, err
 }
 
-// microsPerMinute turns a fence, which is a time, into minutes: there are few of those, and each is
-// a term.
+// microsPerMinute converts a fence, which is a time in microseconds, into minutes. The index then
+// has few terms for fences: one a minute.
 const microsPerMinute = 60_000_000
 
 func minuteTerm(f shard.Fence) []byte { return fmt.Appendf(nil, "%016x", max(0, f)/microsPerMinute) }
 
-// Newest returns a fence that no fence in the index exceeds: at most a minute above the greatest,
-// or 0 for an empty index. A clock that ran ahead (lull dev --speed) must continue from there the
-// next time. Otherwise every write would be refused as older.
+// Newest returns an upper bound of all fences in the index. It is at most a minute above the
+// greatest fence, or 0 for an empty index. The clock of `lull dev --speed` runs ahead of real time,
+// so the next run must begin at this fence. Otherwise the sink would refuse every write as older.
 func (x *Index) Newest() (newest shard.Fence, err error) {
-	err = x.reading(func(r index.IndexReader) error {
+	err = x.viewOpen(func(r index.IndexReader) error {
 		return terms(r, fieldMinute, nil, nil, func(term string) error {
 			minute, err := strconv.ParseInt(term, 16, 64)
 			if err != nil {
@@ -147,7 +149,7 @@ func (x *Index) Newest() (newest shard.Fence, err error) {
 	return newest, err
 }
 
-// match finds the documents that contain every word of the text, whole.
+// match returns a query for documents that contain every word of the text, as whole words.
 func match(text, field string) query.Query {
 	m := query.NewMatchQuery(text)
 	m.SetOperator(query.MatchQueryOperatorAnd)
@@ -184,7 +186,7 @@ func (x *Index) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error)
 		matches = query.NewConjunctionQuery([]query.Query{matches, in})
 	}
 	var found []sink.Stored
-	err := x.reading(func(r index.IndexReader) error {
+	err := x.viewOpen(func(r index.IndexReader) error {
 		hits, err := x.bleve.SearchInContext(ctx, bleve.NewSearchRequestOptions(matches, q.Limit, 0, false))
 		if err != nil {
 			return fmt.Errorf("search index: %w", err)
@@ -194,7 +196,7 @@ func (x *Index) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error)
 			if err != nil {
 				return err
 			}
-			if ok { // r may be slightly older than the view of the search
+			if ok { // a hit may be missing, because r is slightly older than the snapshot of the search
 				found = append(found, s)
 			}
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// Reasons of outcomes that are not document's fault.
+// Reasons of outcomes for which no document is at fault.
 const (
 	reasonClosed    = "closed"
 	reasonRead      = "index_read_failed"
@@ -25,17 +25,17 @@ const (
 
 // Ping reports whether the index is open.
 func (x *Index) Ping(context.Context) error {
-	return x.reading(func(index.IndexReader) error { return nil })
+	return x.viewOpen(func(index.IndexReader) error { return nil })
 }
 
 // Write writes the ops in one batch; see sink.Sink. If ctx ends first, the batch continues in the
 // background and its ops are Unknown.
 func (x *Index) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	if ctx.Err() != nil {
-		return all(ops, sink.Outcome{Kind: sink.Throttled, Apart: true, Reason: reasonNotSent})
+		return sameOutcome(ops, sink.Outcome{Kind: sink.Throttled, Apart: true, Reason: reasonNotSent})
 	}
 	if !x.begin() {
-		return all(ops, sink.Outcome{Kind: sink.Throttled, Reason: reasonClosed})
+		return sameOutcome(ops, sink.Outcome{Kind: sink.Throttled, Reason: reasonClosed})
 	}
 	outcomes := make([]sink.Outcome, len(ops))
 	work := x.prepare(ops, outcomes)
@@ -48,7 +48,7 @@ func (x *Index) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	select {
 	case answers = <-answer:
 	case <-ctx.Done():
-		answers = all(work, sink.Outcome{Kind: sink.Unknown, Reason: reasonInterrupt})
+		answers = sameOutcome(work, sink.Outcome{Kind: sink.Unknown, Reason: reasonInterrupt})
 	}
 	for i, w := range work {
 		outcomes[w.op] = answers[i]
@@ -58,14 +58,14 @@ func (x *Index) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 
 // item is one op that can be written.
 type item struct {
-	op    int // its position
+	op    int // the position of the op in the call of Write
 	doc   shard.DocID
 	fence shard.Fence
 	bleve *document.Document
 }
 
-// prepare takes the documents apart and gives the ops that cannot be written their outcome. It
-// copies all it needs of ops.
+// prepare converts the ops into items. An op that cannot be written gets its outcome at once. The
+// items share no memory with ops.
 func (x *Index) prepare(ops []sink.Op, outcomes []sink.Outcome) []item {
 	work := make([]item, 0, len(ops))
 	for i, op := range ops {
@@ -79,7 +79,8 @@ func (x *Index) prepare(ops []sink.Op, outcomes []sink.Outcome) []item {
 	return work
 }
 
-// apply compares the fences and writes one batch, while no other batch writes these documents.
+// apply compares the fences and writes one batch. While it runs, no other batch writes the same
+// documents.
 func (x *Index) apply(ctx context.Context, work []item) []sink.Outcome {
 	outcomes := make([]sink.Outcome, len(work))
 	docs := make([]shard.DocID, len(work))
@@ -87,13 +88,13 @@ func (x *Index) apply(ctx context.Context, work []item) []sink.Outcome {
 		docs[i] = w.doc
 	}
 	if err := x.locks.acquire(ctx, docs); err != nil {
-		return all(work, sink.Outcome{Kind: sink.Unknown, Reason: reasonInterrupt})
+		return sameOutcome(work, sink.Outcome{Kind: sink.Unknown, Reason: reasonInterrupt})
 	}
 	defer x.locks.release(docs)
 
 	batch := x.bleve.NewBatch()
 	if err := x.view(func(r index.IndexReader) error { return compare(r, work, batch, outcomes) }); err != nil {
-		return all(work, sink.Outcome{Kind: sink.Throttled, Reason: reasonRead})
+		return sameOutcome(work, sink.Outcome{Kind: sink.Throttled, Reason: reasonRead})
 	}
 	if batch.Size() == 0 {
 		return outcomes
@@ -110,8 +111,8 @@ func (x *Index) apply(ctx context.Context, work []item) []sink.Outcome {
 	return outcomes
 }
 
-// Fault says why the last batch could not be written, such as a full disk; nil where it was. It is
-// safe for concurrent use.
+// Fault says why the last batch could not be written, such as a full disk. It returns nil if the
+// last batch was written. It is safe for concurrent use.
 func (x *Index) Fault() error {
 	if err := x.failed.Load(); err != nil && *err != nil {
 		return fmt.Errorf("write to the index in %s: %w", x.dir, *err)
@@ -119,8 +120,8 @@ func (x *Index) Fault() error {
 	return nil
 }
 
-// compare puts the documents whose fence is not smaller than the one held into batch, and calls the
-// others Newer.
+// compare adds a document to batch unless the index has a greater fence for it. For each other
+// document, compare sets the outcome Newer.
 func compare(r index.IndexReader, work []item, batch *bleve.Batch, outcomes []sink.Outcome) error {
 	for i, w := range work {
 		held, ok, err := load(r, w.doc)
@@ -138,18 +139,18 @@ func compare(r index.IndexReader, work []item, batch *bleve.Batch, outcomes []si
 	return nil
 }
 
-// all gives every op the same outcome.
-func all[T any](ops []T, o sink.Outcome) []sink.Outcome {
+// sameOutcome returns the outcome o for each of the ops.
+func sameOutcome[T any](ops []T, o sink.Outcome) []sink.Outcome {
 	return slices.Repeat([]sink.Outcome{o}, len(ops))
 }
 
-// record is the index's entry for one id.
+// record is the entry of the index for one id.
 type record struct {
 	meta   sink.Meta
 	source []byte // nil for a tombstone
 }
 
-// load reads a record; false if the index has never had the document.
+// load reads a record. It returns false if the index never had the document.
 func load(r index.IndexReader, doc shard.DocID) (record, bool, error) {
 	d, err := r.Document(string(doc))
 	if err != nil || d == nil {

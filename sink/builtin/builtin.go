@@ -1,9 +1,9 @@
-// Package builtin links the kinds of sinks that lull has and that can be deployed. Import it for
-// that alone. A new kind is one package and one line here, and a test of package functions says
-// what else it needs: a program of index that links it.
+// Package builtin links every kind of sink that comes with lull and can be deployed. Import it only
+// for this effect. A new kind is one package and one line in this file. It also needs an index
+// function that links it; a test of package functions checks that.
 //
-// The kinds that live in one process are in package local below this one: a function must not link
-// them.
+// Package local, in a folder below this one, links the kinds of sinks that work in one process
+// only. A Lambda function must not link those kinds.
 package builtin
 
 import (

@@ -1,10 +1,9 @@
-// Package elasticsearch is the sink for Elasticsearch 8 and 9. It is the sink of package opensearch
-// with that product's ways: both speak one API, and a bulk request with external versions is the
-// same in both.
+// Package elasticsearch is the sink for Elasticsearch 8 and 9. It uses the sink of package
+// opensearch, because both products have the same API for bulk requests with external versions.
+// That sink handles the differences between the products.
 //
-// It sends an API key (auth.kind: key) or a password (basic). A kind of sink for one product
-// refuses the other, before anything is written: Elasticsearch names itself in a header of every
-// answer.
+// This sink sends an API key (auth.kind: key) or a password (basic). It refuses OpenSearch before
+// it writes a document: only Elasticsearch names itself in a header of every answer.
 package elasticsearch
 
 import (
@@ -19,7 +18,7 @@ import (
 	"github.com/lullhq/lull/sink/opensearch"
 )
 
-// Name is what the settings call this kind of sink.
+// Name is the name of this kind of sink in the settings.
 const Name = "elasticsearch"
 
 func init() {
@@ -47,12 +46,12 @@ func open(_ context.Context, s sink.Settings, env sink.Environment) (sink.Sink, 
 		Product: opensearch.Elasticsearch,
 		URL:     s.URL, Index: s.Index, Collections: env.Collections, BulkDocuments: s.BulkDocuments,
 		BulkBytes: int64(s.BulkBytes), Versions: s.Capabilities().Versions, Authenticate: authenticate,
-		Template: env.Stack + "-" + env.Name, // of its own: several may write to one cluster
+		Template: env.Stack + "-" + env.Name, // a separate template, because several sinks may write to one cluster
 	})
 }
 
-// addKey sends an API key: the text that Elasticsearch calls encoded, or ID:KEY, which that is made
-// of.
+// addKey adds an API key to a request. The secret is the text that Elasticsearch calls "encoded",
+// or ID:KEY, which addKey encodes.
 func addKey(r *http.Request, get func(context.Context) (string, error)) error {
 	key, err := get(r.Context())
 	if err != nil {

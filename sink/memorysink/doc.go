@@ -1,7 +1,7 @@
-// Package memorysink is the sink kind "memory": a search engine in the memory of one process. It is
-// what `lull dev` writes to without settings, and what tests and the simulator start from.
+// Package memorysink is the sink kind "memory": a search engine in the memory of one process. `lull
+// dev` writes to it if there are no settings. Tests and the simulator use it, too.
 //
-// It keeps every promise of the sink seam: versions, marks, generations, rebuilding. Nothing
-// survives the process. Nothing fails unless a test scripts answers or sets a rule. A [Sink] is
-// safe for concurrent use. Time comes from a clock.Clock.
+// It implements every part of package sink: versions, marks, generations, rebuilding. All documents
+// are lost when the process ends. No request fails unless a test scripts answers or sets a rule. A
+// [Sink] is safe for concurrent use. Time comes from a clock.Clock.
 package memorysink

@@ -29,7 +29,7 @@ func (s *Sink) Get(ctx context.Context, doc shard.DocID) (sink.Stored, bool, err
 	return copyOf(d.Stored), true, nil
 }
 
-// Marks returns what lull wrote with the documents.
+// Marks returns the metadata that lull wrote with the documents, without the documents.
 func (s *Sink) Marks(ctx context.Context, docs []shard.DocID) ([]sink.Stored, error) {
 	out, err := s.Documents(ctx, docs)
 	for i := range out {
@@ -71,8 +71,8 @@ func (s *Sink) All(ctx context.Context, f func(sink.Stored) error) error {
 	return s.Range(ctx, "", "", f)
 }
 
-// snapshot is the documents of a collection, or of all, sorted. # sorts before every other
-// character of a collection's name.
+// snapshot returns copies of the documents of a collection, sorted by id. An empty c means all
+// collections.
 func (s *Sink) snapshot(c shard.Collection) []sink.Stored {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,8 +91,8 @@ func copyOf(d sink.Stored) sink.Stored {
 	return d
 }
 
-// Search looks for whole words in texts and numbers, without regard to case. A document in which
-// they stand more often comes first.
+// Search looks for words in texts and numbers, and ignores upper and lower case. A document in
+// which the words occur more often comes first.
 func (s *Sink) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("search: %w", err)
@@ -114,8 +114,8 @@ func (s *Sink) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) 
 	return found[:min(len(found), max(q.Limit, 0))], nil
 }
 
-// score counts how often the wanted words occur in a value. It also counts beginning as the
-// beginning of a word. It is 0 if one of them does not occur.
+// score counts how often the wanted words occur in a value. It also counts the words that begin
+// with beginning. The score is 0 if one of the wanted words, or beginning, does not occur.
 func score(value gjson.Result, wanted []string, beginning string) int {
 	found := map[string]int{}
 	count(value, found)
@@ -141,7 +141,7 @@ func score(value gjson.Result, wanted []string, beginning string) int {
 	return n + begin
 }
 
-// count adds the words of a value to found.
+// count increments found for each word of a value.
 func count(v gjson.Result, found map[string]int) {
 	switch {
 	case v.Type == gjson.String:

@@ -17,17 +17,18 @@ var _ sink.Rebuilder = (*Sink)(nil)
 // indices are a sink's indices that are not in use.
 type indices struct {
 	beside map[string]*Sink            // by name
-	inUse  map[shard.Collection]string // the name of a collection's index, if it differs from the collection
+	inUse  map[shard.Collection]string // by collection: the name of its index, if the name differs from the collection
 }
 
-// Beside returns an index that is not in use, or nil. Tests set rules on it.
+// Beside returns the named index if it exists and is not in use, otherwise nil. Tests set rules on
+// the returned index.
 func (s *Sink) Beside(index string) *Sink {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.indices.beside[index]
 }
 
-// Into returns the index as a sink.
+// Into returns a sink that writes to the named index.
 func (s *Sink) Into(c shard.Collection, index string) sink.Sink { return intoIndex{s, c, index} }
 
 type intoIndex struct {
@@ -36,16 +37,16 @@ type intoIndex struct {
 	index string
 }
 
-// Write writes to the index, which may be in use by now.
+// Write writes to the index, even if the index is now in use.
 func (i intoIndex) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
-	if at := i.at(i.index); at != nil {
+	if at := i.holderOf(i.index); at != nil {
 		return at.Write(ctx, ops)
 	}
 	return slices.Repeat([]sink.Outcome{{Kind: sink.Configuration, Status: 404, Reason: "index_missing"}}, len(ops))
 }
 
-// at is the sink that holds an index, nil for none.
-func (s *Sink) at(index string) *Sink {
+// holderOf returns the sink that has the documents of an index, or nil if the index does not exist.
+func (s *Sink) holderOf(index string) *Sink {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if beside := s.indices.beside[index]; beside != nil {
@@ -64,7 +65,7 @@ func (s *Sink) at(index string) *Sink {
 	return nil
 }
 
-// Standing names the index in use.
+// Standing returns the index of the collection that is in use.
 func (s *Sink) Standing(ctx context.Context, c shard.Collection) (sink.Standing, error) {
 	at := sink.Standing{Name: string(c), Index: string(c), Alias: true}
 	if err := ctx.Err(); err != nil {
@@ -80,7 +81,7 @@ func (s *Sink) Standing(ctx context.Context, c shard.Collection) (sink.Standing,
 	return at, nil
 }
 
-// Create makes an index. Memory has neither settings nor mappings.
+// Create makes an index. An index in memory has neither settings nor a mapping.
 func (s *Sink) Create(ctx context.Context, n sink.NewIndex) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("make the index: %w", err)
@@ -99,7 +100,7 @@ func (s *Sink) Create(ctx context.Context, n sink.NewIndex) error {
 	return nil
 }
 
-// Fill copies everything at once.
+// Fill copies all documents before it returns.
 func (s *Sink) Fill(ctx context.Context, c sink.Fill) (done sink.Filled, err error) {
 	if c.Started != nil {
 		if err := c.Started("copy"); err != nil {
@@ -125,12 +126,13 @@ func (s *Sink) Fill(ctx context.Context, c sink.Fill) (done sink.Filled, err err
 	return done, err
 }
 
-// StopFill has nothing to stop.
+// StopFill does nothing, because no copy runs in the background.
 func (s *Sink) StopFill(ctx context.Context, _ string) error { return ctx.Err() }
 
-// Walk goes through a snapshot, three at a time: few, so that tests see pages.
+// Walk calls f with the documents of a snapshot, three at a time. Pages are so small that tests see
+// several of them.
 func (s *Sink) Walk(ctx context.Context, index string, f func([]sink.Versioned) error) error {
-	at := s.at(index)
+	at := s.holderOf(index)
 	if at == nil {
 		return nil
 	}
@@ -151,13 +153,13 @@ func (s *Sink) Walk(ctx context.Context, index string, f func([]sink.Versioned) 
 	return nil
 }
 
-// VersionsOf are the fences.
+// VersionsOf returns the fences of documents, which are their versions.
 func (s *Sink) VersionsOf(ctx context.Context, index string, ids []string) ([]int64, error) {
 	if err := cmp.Or(ctx.Err(), s.wait(ctx)); err != nil {
 		return nil, fmt.Errorf("read versions: %w", err)
 	}
 	out := slices.Repeat([]int64{-1}, len(ids))
-	at, prefix := s.at(index), string(s.collectionIn(index))+"#"
+	at, prefix := s.holderOf(index), string(s.collectionIn(index))+"#"
 	if at == nil {
 		return out, nil
 	}
@@ -171,7 +173,8 @@ func (s *Sink) VersionsOf(ctx context.Context, index string, ids []string) ([]in
 	return out, nil
 }
 
-// collectionIn returns the collection of an index, in use or not: the index name begins with it.
+// collectionIn returns the collection of an index, in use or not. The name of the index begins with
+// the name of the collection.
 func (s *Sink) collectionIn(index string) shard.Collection {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,12 +186,12 @@ func (s *Sink) collectionIn(index string) shard.Collection {
 	return shard.Collection(index)
 }
 
-// Transfer writes documents of one index to another.
+// Transfer copies documents from one index to another.
 func (s *Sink) Transfer(ctx context.Context, c shard.Collection, from, into string, ids []string) ([]sink.Outcome,
 	error,
 ) {
 	out := slices.Repeat([]sink.Outcome{{Kind: sink.Applied}}, len(ids))
-	a := s.at(from)
+	a := s.holderOf(from)
 	for i, id := range ids {
 		doc := shard.DocID(string(c) + "#" + id)
 		if a == nil {
@@ -213,7 +216,7 @@ func (s *Sink) Transfer(ctx context.Context, c shard.Collection, from, into stri
 	return out, nil
 }
 
-// Erase deletes with the versions given.
+// Erase deletes documents of an index, with the given versions as fences.
 func (s *Sink) Erase(ctx context.Context, c shard.Collection, index string, docs []sink.Versioned) []sink.Outcome {
 	ops := make([]sink.Op, len(docs))
 	for i, d := range docs {
@@ -250,14 +253,14 @@ func (s *Sink) Switch(ctx context.Context, c shard.Collection, from, into string
 	maps.Copy(s.docs, next.docs)
 	delete(s.indices.beside, into)
 	s.indices.beside[from], s.indices.inUse[c] = old, into
-	s.made++ // another index: another generation
+	s.made++ // the collection has another index now, so the generation changes
 	return nil
 }
 
-// Settle has nothing to take away.
+// Settle does nothing, because Switch leaves nothing to remove.
 func (s *Sink) Settle(ctx context.Context, _ string) error { return ctx.Err() }
 
-// Earlier returns the indices that are not in use.
+// Earlier returns the indices of the collection that are not in use, the newest first.
 func (s *Sink) Earlier(ctx context.Context, c shard.Collection) ([]string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -272,7 +275,7 @@ func (s *Sink) Earlier(ctx context.Context, c shard.Collection) ([]string, error
 	return names, ctx.Err()
 }
 
-// Drop deletes an index, and one in use with all that readers find.
+// Drop deletes an index. If the index is in use, readers find no documents after Drop.
 func (s *Sink) Drop(ctx context.Context, index string) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("drop: %w", err)

@@ -18,25 +18,26 @@ import (
 
 // Settings describe a search engine.
 type Settings struct {
-	Versions     bool          // refuse smaller fences
-	ForgetAfter  time.Duration // how long the fence of a deleted document is remembered, 0 for always
-	Latency      time.Duration // of a request
-	RememberOps  bool          // keep what was applied for [Sink.History]
-	MaxDocuments int           // of a request, 0 for no limit: Write makes several, one after the other
-	Generation   string        // the name of its first index; empty for a random one
+	Versions     bool          // refuse a write whose fence is smaller than the stored one
+	ForgetAfter  time.Duration // how long the sink remembers the fence of a deleted document, 0 for always
+	Latency      time.Duration // how long a request takes
+	RememberOps  bool          // remember applied ops for [Sink.History]
+	MaxDocuments int           // limit of one request, 0 for none: Write then makes several requests, one after another
+	Generation   string        // the name of the first index; empty for a random name
 }
 
 // Answer is what a sink returns instead of doing its work.
 type Answer struct {
 	Outcome sink.Outcome
-	Apply   bool // also do the work: a write that was applied and got no answer
+	Apply   bool // also apply the op: Outcome then shows only that the answer got lost
 }
 
-// Rule answers an op, for example for a poison document or an outage. False lets the sink do its
-// work.
+// Rule answers an op in place of the sink, for example to imitate an outage. If the rule returns
+// false, the sink applies the op.
 type Rule func(op sink.Op) (Answer, bool)
 
-// Sink holds documents in memory. Scripted answers come first, then the rule, then the work.
+// Sink keeps documents in memory. For each op it uses a scripted answer first, then the rule.
+// Otherwise it applies the op.
 type Sink struct {
 	clk clock.Clock
 	set Settings
@@ -49,18 +50,19 @@ type Sink struct {
 	down    error
 	history map[shard.DocID][]sink.Op
 	counts  Counts
-	made    int // how often its index was created again
+	made    int // how often the index was created again
 	indices indices
 }
 
-// held is a document, or the fence of a deleted one.
+// held is a stored document, or the fence of a deleted document.
 type held struct {
 	sink.Stored
 	deleted bool
 	at      time.Time
 }
 
-// Counts are the numbers of calls to a sink.
+// Counts contains how many requests, ops and pings a sink got, and how many ops were Applied and
+// Newer.
 type Counts struct{ Requests, Ops, Applied, Newer, Pings int64 }
 
 var (
@@ -82,8 +84,9 @@ func New(clk clock.Clock, set Settings) *Sink {
 	}
 }
 
-// Generation is the same until [Sink.Recreate]. A snapshot has it too: an engine that restores one
-// into an index that exists leaves that index its name.
+// Generation returns the same text until [Sink.Recreate]. A copy made by [Sink.Copy] has the same
+// generation. A real engine also keeps the name of an existing index when it restores a snapshot
+// into that index.
 func (s *Sink) Generation(ctx context.Context, _ shard.Collection) (string, error) {
 	if err := s.wait(ctx); err != nil {
 		return "", err
@@ -93,7 +96,7 @@ func (s *Sink) Generation(ctx context.Context, _ shard.Collection) (string, erro
 	return fmt.Sprint(s.set.Generation, "-", s.made), s.down
 }
 
-// Recreate deletes the index with all documents, and makes an empty one under its name.
+// Recreate deletes the index with all documents, and makes an empty index with the same name.
 func (s *Sink) Recreate() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,7 +104,7 @@ func (s *Sink) Recreate() {
 	s.made++
 }
 
-// Copy is the sink with the documents that it holds now: a snapshot to go back to.
+// Copy returns a new sink with the current documents. Tests use the copy as a snapshot to restore.
 func (s *Sink) Copy() *Sink {
 	c := New(s.clk, s.set)
 	s.mu.Lock()
@@ -110,21 +113,22 @@ func (s *Sink) Copy() *Sink {
 	return c
 }
 
-// Script queues answers for the next ops on a document, one each.
+// Script queues answers for the next ops on a document. Each op uses one answer.
 func (s *Sink) Script(doc shard.DocID, answers ...Answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.script[doc] = append(s.script[doc], answers...)
 }
 
-// ScriptRequests queues answers for the next requests: every op of such a request gets its answer.
+// ScriptRequests queues answers for the next requests. Each request uses one answer, which all its
+// ops get.
 func (s *Sink) ScriptRequests(answers ...Answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.request = append(s.request, answers...)
 }
 
-// SetRule puts a rule in place of the last one; nil for none.
+// SetRule replaces the current rule; nil removes the rule.
 func (s *Sink) SetRule(r Rule) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,21 +142,23 @@ func (s *Sink) SetLatency(d time.Duration) {
 	s.set.Latency = d
 }
 
-// SetDown makes Ping fail and every op unknown, without being applied, until it is called with nil.
+// SetDown makes Ping fail with err, and every op Unknown without being applied. SetDown(nil) ends
+// that.
 func (s *Sink) SetDown(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.down = err
 }
 
-// Counts returns what was asked for since the sink was made.
+// Counts returns the numbers since the sink was created.
 func (s *Sink) Counts() Counts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.counts
 }
 
-// History returns the ops that were applied to a document, in order, if the settings keep them.
+// History returns the ops that were applied to a document, in order, if Settings.RememberOps is
+// set.
 func (s *Sink) History(doc shard.DocID) []sink.Op {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,8 +176,8 @@ func (s *Sink) Ping(ctx context.Context) error {
 	return s.down
 }
 
-// Write applies the ops after the latency. When ctx ends first nothing of that request is applied,
-// and the requests behind it are not sent.
+// Write applies the ops after the latency. If ctx ends first, no op of the current request is
+// applied, and later requests are not sent.
 func (s *Sink) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	out := make([]sink.Outcome, 0, len(ops))
 	all := func(o sink.Outcome, part []sink.Op) []sink.Outcome {
@@ -196,7 +202,7 @@ func reasonOf(err error) string {
 	return "called off"
 }
 
-// answer is one request.
+// answer handles one request and returns its outcomes.
 func (s *Sink) answer(ops []sink.Op) []sink.Outcome {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -238,7 +244,7 @@ func (s *Sink) scriptedAnswer(op sink.Op, whole *Answer) (Answer, bool) {
 	return Answer{}, false
 }
 
-// apply does what a search engine does with one item.
+// apply does with one op what a search engine does.
 func (s *Sink) apply(op sink.Op) sink.Outcome {
 	var document []byte
 	if op.Kind == shard.Put {
@@ -274,7 +280,7 @@ func (s *Sink) apply(op sink.Op) sink.Outcome {
 	return sink.Outcome{Kind: sink.Applied, Status: status}
 }
 
-// Sample names the first document of a collection.
+// Sample returns the id of the first document of a collection.
 func (s *Sink) Sample(_ context.Context, c shard.Collection) (first shard.DocID, found bool, _ error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -286,7 +292,7 @@ func (s *Sink) Sample(_ context.Context, c shard.Collection) (first shard.DocID,
 	return first, found, nil
 }
 
-// wait is the latency of a request.
+// wait sleeps for the latency of a request.
 func (s *Sink) wait(ctx context.Context) error {
 	s.mu.Lock()
 	latency := s.set.Latency

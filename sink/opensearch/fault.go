@@ -10,8 +10,8 @@ import (
 	"github.com/lullhq/lull/sink/internal/exchange"
 )
 
-// Error says that a request other than a write failed. It holds no text of the answer: Class is the
-// type that the engine gives.
+// Error says that a request other than a write failed. It quotes no text of the answer: Class is
+// the engine's type of the error.
 type Error = exchange.Error
 
 var hints = map[int]string{
@@ -23,21 +23,22 @@ var hints = map[int]string{
 	http.StatusRequestEntityTooLarge: "the request is too large: lower bulkBytes",
 }
 
-// fault is OpenSearch's description of an error. Reason quotes content and stays in here.
+// fault is OpenSearch's description of an error. Reason quotes content of documents, so it never
+// leaves this package.
 type fault struct {
 	Type     string `json:"type"`
 	Reason   string `json:"reason"`
 	CausedBy *fault `json:"caused_by"`
 }
 
-// faultOf is the error of an answer; the zero fault where it has none.
+// faultOf returns the error in an answer, or the zero fault if there is none.
 func faultOf(a exchange.Answer) fault {
 	f, _ := parseFault(a.Body)
 	return f
 }
 
-// parseFault reads the body of an answer that is an error as a whole; false where that is not an
-// error of OpenSearch's.
+// parseFault reads the body of an answer that reports one error for the whole request. It returns
+// false if the body is not an error of OpenSearch.
 func parseFault(body []byte) (fault, bool) {
 	var whole struct {
 		Error json.RawMessage `json:"error"`
@@ -52,7 +53,7 @@ func parseFault(body []byte) (fault, bool) {
 
 var plainType = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
 
-// class is the error's type where it looks like one.
+// class returns the type of the error, or "" if the type does not look like a type of OpenSearch.
 func (f fault) class() string {
 	if plainType.MatchString(f.Type) {
 		return f.Type
@@ -60,8 +61,8 @@ func (f fault) class() string {
 	return ""
 }
 
-// fieldIn finds the name of a field in the texts that OpenSearch 2.x writes. The name is printed
-// only if it looks like a name.
+// fieldIn finds the name of a field in the error texts of OpenSearch 2.x. lull prints the name only
+// if it looks like a name.
 var fieldIn = []*regexp.Regexp{
 	regexp.MustCompile(`\bfield \[([^\[\]]*)\]`), // failed to parse field [views] of type [long]
 	// dynamic introduction of [color] within [_doc] is not allowed
@@ -72,7 +73,7 @@ var fieldIn = []*regexp.Regexp{
 	regexp.MustCompile(`\bobject mapping for \[([^\[\]]*)`), // object mapping for [details] tried to parse
 }
 
-// field is the name of the field to blame, "" where it is not known.
+// field returns the name of the field to blame, or "" if it is not known.
 func (f fault) field() string {
 	for c := &f; c != nil; c = c.CausedBy {
 		for _, re := range fieldIn {

@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// fillSize is how many documents the engine copies at a time.
+	// fillSize is how many documents the engine copies in one batch.
 	fillSize = 1000
-	// fillLook is how often a copy is looked at.
+	// fillLook is how often Fill asks the engine for the state of a copy.
 	fillLook = time.Second
 )
 
-// task is a copy as the engine shows it.
+// task is the engine's description of a running copy.
 type task struct {
 	Node        string `json:"node"`
 	ID          int64  `json:"id"`
@@ -33,8 +33,8 @@ type task struct {
 
 func (t task) name() string { return fmt.Sprintf("%s:%d", t.Node, t.ID) }
 
-// fills lists the copies into an index that are under way.
-func (s *Sink) fills(ctx context.Context, into string) (names []string, err error) {
+// runningCopies returns the names of the running copies into an index.
+func (s *Sink) runningCopies(ctx context.Context, into string) (names []string, err error) {
 	var answer struct {
 		Tasks []task `json:"tasks"`
 	}
@@ -50,10 +50,10 @@ func (s *Sink) fills(ctx context.Context, into string) (names []string, err erro
 	return names, nil
 }
 
-// Fill has the engine copy: _reindex, which keeps versions, and leaves what is newer in the new
-// index.
+// Fill lets the engine copy documents by _reindex. The copy keeps versions, and does not replace
+// newer documents in the new index.
 func (s *Sink) Fill(ctx context.Context, f sink.Fill) (sink.Filled, error) {
-	going, err := s.fills(ctx, f.Into)
+	going, err := s.runningCopies(ctx, f.Into)
 	if errors.Is(err, sink.ErrDenied) {
 		err = fmt.Errorf("%w: %w", sink.ErrNoCopy, err)
 	}
@@ -65,7 +65,7 @@ func (s *Sink) Fill(ctx context.Context, f sink.Fill) (sink.Filled, error) {
 	case len(going) > 0:
 		name = going[0]
 	case name != "":
-		if done, known, err := s.filled(ctx, name); known || err != nil { // it ended while no program watched
+		if done, known, err := s.copyResult(ctx, name); known || err != nil { // the copy ended while no program watched it
 			return done, err
 		}
 		fallthrough
@@ -82,15 +82,15 @@ func (s *Sink) Fill(ctx context.Context, f sink.Fill) (sink.Filled, error) {
 	tick := time.NewTicker(fillLook)
 	defer tick.Stop()
 	for {
-		done, known, err := s.filled(ctx, name)
+		done, known, err := s.copyResult(ctx, name)
 		if known || err != nil {
 			return done, err
 		}
-		if going, err = s.fills(ctx, f.Into); err != nil {
+		if going, err = s.runningCopies(ctx, f.Into); err != nil {
 			return sink.Filled{}, err
 		}
 		if !slices.Contains(going, name) {
-			if done, known, err = s.filled(ctx, name); known || err != nil {
+			if done, known, err = s.copyResult(ctx, name); known || err != nil {
 				return done, err
 			}
 			return sink.Filled{}, fmt.Errorf(
@@ -137,8 +137,9 @@ func (s *Sink) startFill(ctx context.Context, f sink.Fill) (string, error) {
 	return answer.Task, nil
 }
 
-// filled is the result of a copy; not known while it is under way, or where the engine has lost it.
-func (s *Sink) filled(ctx context.Context, name string) (done sink.Filled, known bool, err error) {
+// copyResult returns the result of a copy. known is false while the copy is running, and if the
+// engine no longer knows the copy.
+func (s *Sink) copyResult(ctx context.Context, name string) (done sink.Filled, known bool, err error) {
 	var answer struct {
 		Completed bool   `json:"completed"`
 		Error     *fault `json:"error"`
@@ -147,7 +148,7 @@ func (s *Sink) filled(ctx context.Context, name string) (done sink.Filled, known
 				ID     string `json:"id"`
 				Status int    `json:"status"`
 				Cause  fault  `json:"cause"`
-				Reason fault  `json:"reason"` // of a search that failed
+				Reason fault  `json:"reason"` // set if a search failed
 			} `json:"failures"`
 			Canceled string `json:"canceled"`
 		} `json:"response"`
@@ -183,15 +184,15 @@ func (s *Sink) filled(ctx context.Context, name string) (done sink.Filled, known
 }
 
 func raw(f fault) json.RawMessage {
-	text, _ := json.Marshal(f) // strings
+	text, _ := json.Marshal(f) // cannot fail: the fault contains only strings
 	return text
 }
 
 // StopFill cancels copies into an index.
 func (s *Sink) StopFill(ctx context.Context, into string) error {
-	going, err := s.fills(ctx, into)
+	going, err := s.runningCopies(ctx, into)
 	if errors.Is(err, sink.ErrDenied) {
-		return nil // then no copy of ours is running: see Fill
+		return nil // without this permission, Fill never starts a copy
 	}
 	if err != nil {
 		return err

@@ -12,17 +12,18 @@ import (
 	"github.com/lullhq/lull/sink/internal/exchange"
 )
 
-// generationParts are the settings that decide whether an index can be recognised. They are its
-// UUID, and the settings that make it return documents differently from how they were written.
+// generationParts lists the settings that decide whether an index can be recognised. They are the
+// UUID of the index, and the settings that make the index return documents differently from how
+// they were written.
 const generationParts = "*.settings.index.uuid,*.settings.index.derived_source,*.settings.index.default_pipeline," +
 	"*.settings.index.final_pipeline,*.settings.index.mode,*.mappings._source," +
 	"*.settings.index.mapping.source.mode,*.settings.index.mapping.exclude_source_vectors," +
 	"*.defaults.index.mapping.exclude_source_vectors"
 
-// Generation is the UUID of the index behind the collection's name. It asks the engine each time,
-// because a cached answer would be wrong after the index is created again. It is empty for an alias
-// of several indices, and if there is no index yet. It is also empty for an index that keeps only a
-// part of each document, or lets a pipeline change it.
+// Generation returns the UUID of the index behind the collection's name. It asks the engine each
+// time, because a cached answer would be wrong after the index is created again. The text is empty
+// for an alias of several indices, and if there is no index yet. It is also empty if the index
+// stores only a part of each document, or if a pipeline changes documents.
 func (s *Sink) Generation(ctx context.Context, c shard.Collection) (string, error) {
 	index, ok := s.names.Index(c)
 	if !ok || s.Serverless {
@@ -46,7 +47,7 @@ func (s *Sink) Generation(ctx context.Context, c shard.Collection) (string, erro
 				Derived struct {
 					Enabled string `json:"enabled"`
 				} `json:"derived_source"`
-				Mode     string  `json:"mode"` // of Elasticsearch: logsdb and time_series make bodies up
+				Mode     string  `json:"mode"` // only in Elasticsearch: the modes logsdb and time_series do not store documents as written
 				Mapping  mapping `json:"mapping"`
 				Pipeline string  `json:"default_pipeline"`
 				Final    string  `json:"final_pipeline"`
@@ -58,7 +59,7 @@ func (s *Sink) Generation(ctx context.Context, c shard.Collection) (string, erro
 	}
 	path := "/" + pathOf(index) + "?filter_path=" + generationParts
 	if s.Product == Elasticsearch {
-		path += "&include_defaults=true" // from 9.2 on it keeps vectors apart from documents by default
+		path += "&include_defaults=true" // since 9.2, Elasticsearch stores vectors separately from documents by default
 	}
 	err := s.client.Ask(ctx, http.MethodGet, path, nil, &found)
 	switch {
@@ -74,12 +75,12 @@ func (s *Sink) Generation(ctx context.Context, c shard.Collection) (string, erro
 		stored := slices.Contains([]string{"", "standard", "lookup"}, i.Mode) &&
 			slices.Contains([]string{"", "stored"}, i.Mapping.Source.Mode) && i.Derived.Enabled != "true" &&
 			cmp.Or(i.Mapping.NoVectors, of.Defaults.Index.Mapping.NoVectors) != "true"
-		if stored && none(i.Pipeline) && none(i.Final) && len(of.Mappings.Source) == 0 {
+		if stored && noPipeline(i.Pipeline) && noPipeline(i.Final) && len(of.Mappings.Source) == 0 {
 			return i.UUID, nil
 		}
 	}
 	return "", nil
 }
 
-// none reports that a setting names no pipeline.
-func none(pipeline string) bool { return pipeline == "" || pipeline == "_none" }
+// noPipeline reports that a setting names no pipeline.
+func noPipeline(pipeline string) bool { return pipeline == "" || pipeline == "_none" }

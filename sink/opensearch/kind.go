@@ -13,12 +13,13 @@ const Name = "opensearch"
 
 // Settings are the options that only this kind has.
 type Settings struct {
-	// Serverless marks a serverless collection, which counts as a sink without versions. Default
-	// false.
+	// Serverless says that the engine is a serverless collection, which counts as a sink without
+	// versions. Default false.
 	Serverless bool `json:"serverless"`
 }
 
-// serviceServerless is the service that requests to a serverless collection are signed for.
+// serviceServerless is the name of the AWS service for which requests to a serverless collection
+// are signed.
 const serviceServerless = "aoss"
 
 func init() {

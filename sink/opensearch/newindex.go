@@ -16,14 +16,14 @@ import (
 	"github.com/lullhq/lull/sink/internal/exchange"
 )
 
-// private are settings that belong to one index.
-var private = regexp.MustCompile(
+// copiedNever matches settings that belong to one index, so that Create must not copy them.
+var copiedNever = regexp.MustCompile(
 	`^index\.(uuid|creation_date|provided_name|version\.|resize\.|shrink\.|blocks\.|verified_before_close|` +
 		`routing\.allocation\.initial_recovery)`)
 
-// Create makes the new index, with a private alias.
+// Create makes the new index, with an alias through which only the rebuild writes.
 func (s *Sink) Create(ctx context.Context, n sink.NewIndex) error {
-	settings, mapping, err := s.like(ctx, n.Like)
+	settings, mapping, err := s.readIndex(ctx, n.Like)
 	if err != nil {
 		return err
 	}
@@ -33,7 +33,7 @@ func (s *Sink) Create(ctx context.Context, n sink.NewIndex) error {
 		if err := json.Unmarshal(n.Mapping, &own); err != nil {
 			return fmt.Errorf("read the mapping: %w", err)
 		}
-		if inner, ok := own["settings"].(object); ok { // the body of a request that makes an index
+		if inner, ok := own["settings"].(object); ok { // n.Mapping is the body of a request that creates an index
 			merge(settings, inner)
 		}
 		if inner, ok := own["mappings"].(object); ok {
@@ -72,8 +72,8 @@ func (s *Sink) Create(ctx context.Context, n sink.NewIndex) error {
 	return fmt.Errorf("make the index %s: %w", n.Name, err)
 }
 
-// put makes an index or a template. If the engine refuses it, the error has the engine's own words.
-// They quote names and the mapping, which the operator wrote, and no document.
+// put creates an index or a template. If the engine refuses, the error contains the engine's own
+// text. That text quotes names and the mapping, which the operator wrote, and never a document.
 func (s *Sink) put(ctx context.Context, path string, text []byte) error {
 	a := s.client.Do(ctx, http.MethodPut, path, exchange.TypeJSON, text, exchange.MaxAnswer)
 	if f, ours := parseFault(a.Body); a.Err == nil && ours && a.Status == http.StatusBadRequest {
@@ -82,13 +82,14 @@ func (s *Sink) put(ctx context.Context, path string, text []byte) error {
 	return s.client.Read(a, nil)
 }
 
-// refusal is why the engine refuses an index or a template.
+// refusal says why the engine refuses an index or a template.
 type refusal struct{ class, text string }
 
 func (e *refusal) Error() string        { return "the engine says: " + e.text }
 func (e *refusal) Is(target error) bool { return target == sink.ErrUnfit }
 
-// reasons returns the engine's text about a mapping or about settings, with its causes.
+// reasons returns the engine's text about a mapping or about settings, followed by the texts of the
+// causes.
 func (f fault) reasons() string {
 	text := f.Reason
 	for c := f.CausedBy; c != nil; c = c.CausedBy {
@@ -101,8 +102,8 @@ func (f fault) reasons() string {
 	return text
 }
 
-// like reads the settings, flat, and the mapping of an index.
-func (s *Sink) like(ctx context.Context, index string) (settings, mapping object, err error) {
+// readIndex returns the flat settings and the mapping of an index.
+func (s *Sink) readIndex(ctx context.Context, index string) (settings, mapping object, err error) {
 	var has map[string]struct {
 		Settings object `json:"settings"`
 		Mappings object `json:"mappings"`
@@ -114,15 +115,15 @@ func (s *Sink) like(ctx context.Context, index string) (settings, mapping object
 	if settings == nil {
 		return nil, nil, fmt.Errorf("read the settings of %s: %w", index, s.client.Odd())
 	}
-	maps.DeleteFunc(settings, func(name string, _ any) bool { return private.MatchString(name) })
+	maps.DeleteFunc(settings, func(name string, _ any) bool { return copiedNever.MatchString(name) })
 	if mapping == nil {
 		mapping = object{}
 	}
 	return settings, mapping, nil
 }
 
-// merge puts settings over flat ones, however they are written: nested or flat, with index. or
-// without.
+// merge adds own settings to flat settings and replaces those with equal names. own may be nested
+// or flat, and its names may begin with "index." or not.
 func merge(flat, own object) {
 	for name, value := range own {
 		if name == "index" || strings.HasPrefix(name, "index.") {
@@ -143,7 +144,7 @@ func flatten(flat object, name string, value any) {
 	flat[name] = value
 }
 
-// fromTemplate reports whether an index has its mapping of new fields from lull's template.
+// fromTemplate reports whether the rules for new fields in a mapping come from lull's template.
 func fromTemplate(mapping object) bool {
 	rules, _ := mapping[dynamicTemplates].([]any)
 	return slices.ContainsFunc(rules, func(rule any) bool {
@@ -158,9 +159,10 @@ const (
 	templateMark     = "whole_numbers" // a rule in lull's template
 )
 
-// addMeta adds lull's own member to a mapping that does not have it: a strict mapping would refuse
-// every document. With dynamic it also adds how lull's template maps new fields, unless the mapping
-// says that itself: the template is not for the names of rebuilds.
+// addMeta adds lull's own member to a mapping that lacks it. Without it, a strict mapping would
+// refuse every document. If dynamic is set, addMeta also adds the rules for new fields from lull's
+// template, unless the mapping has such rules. lull's template does not match the names of indices
+// that a rebuild creates.
 func addMeta(mapping object, dynamic bool) error {
 	var t struct {
 		Template struct {

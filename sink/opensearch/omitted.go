@@ -11,7 +11,8 @@ import (
 
 var _ sink.Omitter = (*Sink)(nil)
 
-// Omitted asks for documents with the field _ignored. It sees what has been refreshed.
+// Omitted searches for documents with the field _ignored. It does not see documents before the next
+// refresh.
 func (s *Sink) Omitted(ctx context.Context, c shard.Collection) (o sink.Omitted, err error) {
 	index, ok := s.names.Index(c)
 	if !ok {
@@ -30,7 +31,7 @@ func (s *Sink) Omitted(ctx context.Context, c shard.Collection) (o sink.Omitted,
 	}
 	err = s.client.Ask(ctx, "POST", "/"+pathOf(index)+"/_search?ignore_unavailable=true", object{
 		"size": sink.MaxOmitted, "track_total_hits": true, "_source": false, "query": object{"bool": object{
-			"filter": []object{ours, {"exists": object{"field": "_ignored"}}},
+			"filter": []object{writtenByLull, {"exists": object{"field": "_ignored"}}},
 		}},
 	}, &answer)
 	if err != nil {

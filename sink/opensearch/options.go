@@ -13,35 +13,38 @@ import (
 
 // Options say where a sink is and how to write to it.
 type Options struct {
-	// URL is the engine's address, http or https, with a path where it is behind one, without
-	// credentials.
+	// URL is the engine's address, with http or https and without credentials. It has a path if a
+	// proxy serves the engine under a path.
 	URL string
 	// Index is the name of a collection's index; {collection} is replaced by the collection's name.
-	// Without it there is one index for one collection. Empty means "{collection}".
+	// Without {collection}, Index is one index for one collection. Empty means "{collection}".
 	Index string
-	// Collections are the collections known to be written here. Prepare names their indices;
-	// without {collection} in Index it must be exactly one.
+	// Collections are the collections that are known to be written to this sink. Prepare uses the
+	// names of their indices. If Index has no {collection}, Collections must contain exactly one
+	// collection.
 	Collections []shard.Collection
-	// BulkDocuments and BulkBytes bound a request. A document larger than BulkBytes is sent alone.
-	// 0 means 500 and 5 MB.
+	// BulkDocuments and BulkBytes limit one request. A document larger than BulkBytes is sent
+	// alone. 0 means 500 documents, or 5 MB.
 	BulkDocuments int
 	BulkBytes     int64
-	// Versions sends fences as external versions.
+	// Versions says that the sink sends fences as external versions.
 	Versions bool
-	// Product is the engine that is there. Another one is refused.
+	// Product is the expected engine. The sink refuses to write to another product.
 	Product Product
-	// Serverless leaves out what serverless collections do not offer. It excludes Versions.
+	// Serverless omits from requests what serverless collections do not support. Do not set it
+	// together with Versions.
 	Serverless bool
-	// Authenticate adds credentials to a request, by changing its headers. It is called for every
-	// request. If it fails, nothing is sent. Its errors must not quote secrets. Nil adds none.
+	// Authenticate adds credentials to a request, by changing its headers. The sink calls it for
+	// every request. If Authenticate fails, the request is not sent. Its errors must not quote
+	// secrets. A nil Authenticate adds nothing.
 	Authenticate func(*http.Request) error
 	// Template is the name of the index template. Empty means "lull".
 	Template string
-	// Transport sends requests. Nil means one of our own, which Close closes.
+	// Transport sends requests. If it is nil, New makes a transport, which Close closes.
 	Transport http.RoundTripper
 }
 
-// Sink writes to OpenSearch and reads back. It is safe for concurrent use.
+// Sink writes documents to OpenSearch and reads them. It is safe for concurrent use.
 type Sink struct {
 	Options
 
@@ -49,9 +52,9 @@ type Sink struct {
 	client  *exchange.Client
 	targets *targets
 
-	vectorsInside atomic.Bool // the engine returns vectors with their documents: see withVectors
+	vectorsInside atomic.Bool // the engine always returns vectors inside their documents: see withVectors
 
-	requireAlias bool // the index has an alias for writes only: see Into
+	requireAlias bool // a write must go through the alias of a rebuild: see Into
 }
 
 var (
@@ -63,7 +66,8 @@ var (
 	_ sink.Generator = (*Sink)(nil)
 )
 
-// New checks the options and returns a Sink. It sends nothing; Ping does. Close it after use.
+// New checks the options and returns a Sink. New sends nothing to the engine. Close the sink after
+// use.
 func New(o Options) (*Sink, error) {
 	o.Index = cmp.Or(o.Index, sink.Placeholder)
 	o.Template = cmp.Or(o.Template, "lull")

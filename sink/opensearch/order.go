@@ -9,17 +9,17 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// mostIDs is how many ids are held at most where the engine does not order by id: each million
-// takes about 100 MB. More documents take one pass over the index for each million.
+// mostIDs is how many ids are kept in memory at most if the engine does not sort by id. A million
+// ids take about 100 MB. A larger index takes one pass for each million documents.
 const mostIDs = 1_000_000
 
-// smallest keeps the smallest of the ids that it is given and that come after one.
+// smallest keeps the smallest ids of those that are added and are greater than after.
 type smallest struct {
 	most  int
 	after string
 	kept  []string
-	bound string // if more is set: this id and greater ones are not kept
-	more  bool   // some were not kept
+	bound string // if more is set: ids from this id on are not kept
+	more  bool   // some added ids were not kept
 }
 
 func (k *smallest) add(id string) {
@@ -34,7 +34,7 @@ func (k *smallest) add(id string) {
 	}
 }
 
-// cut puts the ids in order, and keeps no more than it may.
+// cut sorts the ids, and keeps only the first most of them.
 func (k *smallest) cut() {
 	slices.Sort(k.kept)
 	if len(k.kept) > k.most {
@@ -42,9 +42,9 @@ func (k *smallest) cut() {
 	}
 }
 
-// collected is allOf for an engine that does not order by id, such as Elasticsearch. It first reads
-// all ids without bodies, and then the documents, by id. Documents that are deleted in between are
-// omitted.
+// collected pages through documents like allOf, for an engine that does not sort by id, such as
+// Elasticsearch. It first reads all ids without documents, and then reads the documents in the
+// order of ids. It omits documents that were deleted in the meantime.
 func (s *Sink) collected(ctx context.Context, c shard.Collection, query object, after string,
 	f func(shard.DocID, []byte) error,
 ) error {

@@ -14,14 +14,14 @@ import (
 	"github.com/lullhq/lull/sink/internal/exchange"
 )
 
-// Classes of outcomes that OpenSearch has no type for.
+// Classes of outcomes for which OpenSearch has no error type.
 const (
 	classNoIndex     = "index_missing"
 	classManyIndices = "alias_over_several_indices"
 	classDataStream  = "data_stream"
-	classProduct     = "another_product" // the engine is not what the kind says
-	classElsewhere   = "another_index"   // the name stood for another index than a moment before
-	classMismatch    = "bulk_answer"     // the answer does not fit the request
+	classProduct     = "another_product" // the engine is another product than the sink's kind says
+	classElsewhere   = "another_index"   // the alias named another index than a moment before
+	classMismatch    = "bulk_answer"     // the items of the answer do not match the request
 	classThrottled   = "throttled"       // 429 without a type
 	classServerError = "server_error"    // 5xx without a type
 	classBadRequest  = "bad_request"     // 400 without a type
@@ -32,26 +32,26 @@ func configFault(status int, f fault) sink.Outcome {
 	return sink.Outcome{Kind: sink.Configuration, Status: status, Reason: sink.Reason(class, f.field())}
 }
 
-// refusedBefore are the errors with status 503 that say that nothing was applied: the request was
-// stopped at the door. Every other 503 may come after the fact: a replica's node or a proxy gave up
-// waiting.
+// refusedBefore lists the errors with status 503 that mean that nothing was applied, because the
+// engine refused the request at once. Any other 503 may come after the write was applied, if a
+// replica's node or a proxy stopped waiting.
 var refusedBefore = map[string]bool{
 	"cluster_block_exception":                  true,
 	"cluster_manager_not_discovered_exception": true,
 	"master_not_discovered_exception":          true,
 }
 
-// configTypes are errors with status 400 whose cause is the cluster or the settings, whatever the
-// document.
+// configTypes lists the errors with status 400 that are caused by the cluster or the settings, and
+// never by the document.
 var configTypes = map[string]bool{
 	"index_closed_exception":       true,
 	"invalid_index_name_exception": true,
 	"routing_missing_exception":    true, // lull writes without routing
-	"validation_exception":         true, // no room for another index: maximum shards open
+	"validation_exception":         true, // the limit of open shards is reached, so no index can be created
 }
 
-// configTexts are how OpenSearch begins to say the same with the type illegal_argument_exception,
-// which is also that of documents at fault.
+// configTexts lists how such errors begin if their type is illegal_argument_exception. OpenSearch
+// uses that type also for faults of documents.
 var configTexts = []string{
 	"explicit index in bulk is not allowed", // rest.action.multi.allow_explicit_index: false
 	"no write index is defined for alias",   // an alias of several indices
@@ -59,23 +59,24 @@ var configTexts = []string{
 	"pipeline with id [", // index.default_pipeline or index.final_pipeline does not exist
 }
 
-// configured reports whether the text of a 400 blames the cluster or the index. A mapping that
-// refuses lull's own member refuses every document.
-func configured(f fault) bool {
+// blamesSettings reports whether an error with status 400 blames the cluster or the index. An error
+// about lull's own member does, because such a mapping refuses every document.
+func blamesSettings(f fault) bool {
 	return configTypes[f.Type] || f.field() == sink.MetaField || strings.HasPrefix(f.field(), sink.MetaField+".") ||
 		slices.ContainsFunc(configTexts, func(text string) bool { return strings.HasPrefix(f.Reason, text) })
 }
 
-// typeConflict is part of a text of OpenSearch, with the type illegal_argument_exception. It means
-// that two values give a new field two types. The values are in one document, or in two that arrive
-// together. The second of two succeeds after the first has created the mapping, so the refusal is
-// not final yet.
+// typeConflict is part of a text of OpenSearch with the type illegal_argument_exception. It means
+// that two values give a new field two different types. The values are in one document, or in two
+// documents that arrive together. The refused one of two documents may succeed later, after the
+// mapping was created, so the refusal is not final.
 const typeConflict = "cannot be changed from type"
 
-// oneIndex begins OpenSearch's text if one index is blocked, not the cluster.
+// oneIndex is how OpenSearch's text begins if only one index is blocked, and not the cluster.
 const oneIndex = "index ["
 
-// itemOutcome judges the answer for one op. after is the Retry-After of the whole answer.
+// itemOutcome returns the outcome for the answer to one op. after is the Retry-After of the whole
+// answer.
 func (s *Sink) itemOutcome(kind shard.Operation, it item, after time.Duration) sink.Outcome {
 	f, failed := it.fault()
 	o := sink.Outcome{Status: it.Status, Reason: f.reason()}
@@ -90,7 +91,7 @@ func (s *Sink) itemOutcome(kind shard.Operation, it item, after time.Duration) s
 		o.Kind, o.RetryAfter = sink.Throttled, after
 		o.Apart = f.Type == "cluster_block_exception" && strings.HasPrefix(f.Reason, oneIndex)
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, status == http.StatusNotFound,
-		status == http.StatusBadRequest && configured(f):
+		status == http.StatusBadRequest && blamesSettings(f):
 		o = configFault(status, f)
 		o.Apart = true
 	case status == http.StatusBadRequest && strings.Contains(f.Reason, typeConflict):
@@ -105,9 +106,10 @@ func (s *Sink) itemOutcome(kind shard.Operation, it item, after time.Duration) s
 	return o
 }
 
-// wholeOutcome judges an answer that is not an answer to a bulk request. Its outcome is that of
-// every op. split says that the contents of the request were refused, so that a part of it may be
-// sent again. The outcome then is for an op that was alone.
+// wholeOutcome judges an answer that reports one error for the whole bulk request. Every op gets
+// the returned outcome. split says that the engine refused the contents of the request, so that a
+// part of the request may be sent again. An op gets the outcome then only if it was alone in its
+// request.
 func wholeOutcome(a exchange.Answer) (o sink.Outcome, split bool) {
 	f, ours := parseFault(a.Body)
 	o = sink.Outcome{Status: a.Status, Reason: f.class()}
@@ -115,7 +117,7 @@ func wholeOutcome(a exchange.Answer) (o sink.Outcome, split bool) {
 	case a.Status == http.StatusRequestEntityTooLarge:
 		o.Kind, o.Reason = sink.Rejected, sink.TooLarge
 		return o, true
-	case a.Status == http.StatusBadRequest && ours && !configured(f):
+	case a.Status == http.StatusBadRequest && ours && !blamesSettings(f):
 		o.Kind, o.Reason = sink.Refused, cmp.Or(o.Reason, classBadRequest)
 		if f.Type == "action_request_validation_exception" {
 			o.Kind = sink.Rejected

@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// Product is an engine with this API. The zero value is OpenSearch.
+// Product is an engine with the API of OpenSearch. The zero value is OpenSearch.
 type Product byte
 
 // The products.
 const (
 	OpenSearch    Product = iota
-	Elasticsearch         // 8 and 9, not its serverless projects
+	Elasticsearch         // versions 8 and 9, without the serverless projects
 )
 
-// productHeader is in every answer of Elasticsearch 8 and 9, and in none of OpenSearch.
+// productHeader is a header in every answer of Elasticsearch 8 and 9. OpenSearch never sends it.
 const productHeader = "X-Elastic-Product"
 
-// ErrProduct is the error of an engine that is another product than the settings say.
+// ErrProduct is the error if the engine is another product than the settings say.
 var ErrProduct = errors.New("the engine is not the product of the sink's kind")
 
 func (p Product) String() string {
@@ -29,11 +29,11 @@ func (p Product) String() string {
 	return "OpenSearch"
 }
 
-// kind is the kind of sink for the product.
+// kind returns the name of the kind of sink for the product.
 func (p Product) kind() string { return strings.ToLower(p.String()) }
 
-// check refuses an answer of the other product. An answer that comes from neither product passes,
-// because a proxy may answer for OpenSearch.
+// check returns an error if an answer comes from another product. For OpenSearch, an answer without
+// the header is accepted, because it may come from a proxy.
 func (p Product) check(h http.Header) error {
 	elastic := h.Get(productHeader) != ""
 	switch {

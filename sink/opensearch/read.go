@@ -16,13 +16,13 @@ import (
 	"github.com/lullhq/lull/sink/internal/exchange"
 )
 
-// object is shorter for the bodies of requests.
+// object is a short name for the type of request bodies.
 type object = map[string]any
 
-// ours selects the documents that lull wrote.
-var ours = object{"exists": object{"field": sink.MetaField + ".fence"}}
+// writtenByLull is a query for the documents that lull wrote.
+var writtenByLull = object{"exists": object{"field": sink.MetaField + ".fence"}}
 
-// Ping asks for the engine's greeting, with credentials.
+// Ping sends GET /, with credentials.
 func (s *Sink) Ping(ctx context.Context) error {
 	if err := s.greet(ctx); err != nil {
 		return fmt.Errorf("ping: %w", err)
@@ -41,9 +41,9 @@ func (s *Sink) greet(ctx context.Context) error {
 	other := s.Product.check(a.Header)
 	switch {
 	case s.Serverless && a.Status == http.StatusNotFound:
-		return nil // serverless collections have no greeting; they answer 404 to clients with access
-	case s.Product == OpenSearch && other != nil, // whatever the error is, the other product answered
-		s.Product == Elasticsearch && a.Status == http.StatusMethodNotAllowed: // it lacks the module of the greeting
+		return nil // a serverless collection answers GET / with 404 if the client has access
+	case s.Product == OpenSearch && other != nil, // another product answered, whatever the status is
+		s.Product == Elasticsearch && a.Status == http.StatusMethodNotAllowed: // an Elasticsearch without the module that answers GET /
 		return other
 	}
 	if err := s.client.Read(a, &greeting); err != nil {
@@ -59,11 +59,12 @@ func (s *Sink) greet(ctx context.Context) error {
 	return nil
 }
 
-// severalIndices is part of what OpenSearch says where an alias names no one index to read from.
+// severalIndices is part of OpenSearch's text if an alias names several indices, so that a read by
+// id is not possible.
 const severalIndices = "has more than one index associated with it"
 
-// Get returns the current document, refreshed or not. It returns false if the document or the index
-// is missing, or if lull did not write the document.
+// Get returns the current document, even before the next refresh. It returns false if the document
+// or the index is missing, or if lull did not write the document.
 func (s *Sink) Get(ctx context.Context, doc shard.DocID) (sink.Stored, bool, error) {
 	sources, err := s.sources(ctx, []shard.DocID{doc}, true)
 	if err != nil || sources[0] == nil {
@@ -72,7 +73,7 @@ func (s *Sink) Get(ctx context.Context, doc shard.DocID) (sink.Stored, bool, err
 	return unseal(doc, sources[0])
 }
 
-// Marks returns the current marks of documents, refreshed or not.
+// Marks returns the current marks of documents, even before the next refresh.
 func (s *Sink) Marks(ctx context.Context, docs []shard.DocID) ([]sink.Stored, error) {
 	sources, err := s.sources(ctx, docs, []string{sink.MetaField})
 	if err != nil {
@@ -95,8 +96,8 @@ func (s *Sink) Marks(ctx context.Context, docs []shard.DocID) ([]sink.Stored, er
 	return out, nil
 }
 
-// sources are the bodies of documents, or the parts of them that are asked for; nil for one that is
-// missing.
+// sources returns the bodies of documents, or only the given parts of them. The body of a missing
+// document is nil.
 func (s *Sink) sources(ctx context.Context, docs []shard.DocID, parts any) ([]json.RawMessage, error) {
 	out := make([]json.RawMessage, len(docs))
 	var asked []object
@@ -110,7 +111,8 @@ func (s *Sink) sources(ctx context.Context, docs []shard.DocID, parts any) ([]js
 	if len(asked) == 0 {
 		return out, nil
 	}
-	// _mget takes the id in the body, where path cleaning cannot change it.
+	// _mget takes the ids in the body. An id in the path could be changed by a proxy that cleans
+	// paths.
 	found, err := s.mget(ctx, asked, parts)
 	if err != nil {
 		return nil, fmt.Errorf("get document: %w", err)
@@ -128,18 +130,18 @@ func (s *Sink) sources(ctx context.Context, docs []shard.DocID, parts any) ([]js
 			return nil, err
 		}
 		if d.Found {
-			out[at[i]] = append(json.RawMessage{}, d.Source...) // not nil: an index may keep no bodies
+			out[at[i]] = append(json.RawMessage{}, d.Source...) // not nil, even if the index does not store bodies
 		}
 	}
 	return out, nil
 }
 
-// withVectors has Elasticsearch from 9.2 on put the vectors back into the documents that it gives
-// back: it keeps them apart, unless the index says otherwise (see Template). Before 9.2 there is no
-// such parameter.
+// withVectors is a path that makes Elasticsearch return vectors inside their documents. Since 9.2,
+// Elasticsearch stores vectors separately, unless the index has another setting (see Template).
+// Before 9.2, it refuses this parameter.
 const withVectors = "/_mget?_source=true&_source_exclude_vectors=false"
 
-// copied is a document as _mget shows it.
+// copied is one document in an answer of _mget.
 type copied struct {
 	ID      string          `json:"_id"`
 	Version int64           `json:"_version"`
@@ -148,8 +150,8 @@ type copied struct {
 	Error   *fault          `json:"error"`
 }
 
-// mget reads the current documents by id, in the order asked. parts selects the fields of each:
-// true for all of it.
+// mget reads the current documents by id, in the order of docs. parts selects the fields to return;
+// true means the whole document.
 func (s *Sink) mget(ctx context.Context, docs []object, parts any) ([]copied, error) {
 	var answer struct {
 		Docs []copied `json:"docs"`
@@ -184,7 +186,7 @@ func unseal(doc shard.DocID, source []byte) (sink.Stored, bool, error) {
 	return m.Stored(doc, plain), true, nil
 }
 
-// Refresh makes what was written visible to All and Search.
+// Refresh makes all written documents visible to All and Search.
 func (s *Sink) Refresh(ctx context.Context) error {
 	indices, err := s.indices(ctx)
 	if err != nil {
@@ -204,7 +206,7 @@ func (s *Sink) refresh(ctx context.Context, indices map[string]shard.Collection)
 	return nil
 }
 
-// refreshed calls refresh. It ignores an error that the engine answers, because the engine can be
+// refreshed calls refresh. It ignores an error if the engine answered, because documents can be
 // read without a refresh.
 func (s *Sink) refreshed(ctx context.Context, indices map[string]shard.Collection) error {
 	if err := s.refresh(ctx, indices); exchange.Status(err) == 0 {
@@ -213,11 +215,13 @@ func (s *Sink) refreshed(ctx context.Context, indices map[string]shard.Collectio
 	return nil
 }
 
-// longestTarget bounds the names in a path: OpenSearch takes 4,096 bytes of request line.
+// longestTarget limits the length of names in a path. OpenSearch accepts request lines of up to
+// 4,096 bytes.
 const longestTarget = 2_000
 
-// target names indices in a path: one by one, because a wildcard may hit indices that we may not
-// read, unless they are too many.
+// target returns the names of indices for a path. It lists the names, because a wildcard could
+// match indices that lull has no permission to read. If the list is too long, target returns the
+// wildcard.
 func (s *Sink) target(indices map[string]shard.Collection) string {
 	all := strings.Join(slices.Sorted(maps.Keys(indices)), ",")
 	if len(all) > longestTarget {
@@ -246,7 +250,7 @@ func (s *Sink) Documents(ctx context.Context, docs []shard.DocID) ([]sink.Stored
 	return out, nil
 }
 
-// opened returns a document, even if lull did not write it.
+// opened returns a document, with its metadata if lull wrote it.
 func opened(doc shard.DocID, source []byte) sink.Stored {
 	if stored, ok, err := unseal(doc, source); ok && err == nil {
 		return stored
@@ -254,9 +258,10 @@ func opened(doc shard.DocID, source []byte) sink.Stored {
 	return sink.Stored{Doc: doc, Document: source}
 }
 
-// indices finds the indices that hold collections, by the names that searches answer with. An index
-// behind an alias that is a collection's belongs to that collection, whatever its own name. Without
-// permission to look, the collections known from the options count.
+// indices returns the collection of each index that has documents of a collection. The names are
+// the names in answers to searches. If a collection's name is an alias, the index behind the alias
+// belongs to the collection. Without permission to list indices, indices uses the collections in
+// the options.
 func (s *Sink) indices(ctx context.Context) (map[string]shard.Collection, error) {
 	found := make(map[string]shard.Collection)
 	for _, c := range s.Collections {

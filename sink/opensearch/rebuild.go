@@ -20,29 +20,30 @@ import (
 var _ sink.Rebuilder = (*Sink)(nil)
 
 const (
-	// intoSuffix ends the alias through which a new index is written. A bulk request that requires
-	// an alias never creates an index that was dropped in between.
+	// intoSuffix is the end of the alias through which a rebuild writes to its new index. A bulk
+	// request that requires an alias never creates an index again after it was dropped.
 	intoSuffix = ".into"
-	// switchWait is how long the engine may take to switch a name.
+	// switchWait is the longest time that the engine may take to switch a name.
 	switchWait = "10s"
 )
 
-// slowCall bounds each request of a rebuild. It is shorter than the time after which another
-// program may take the rebuild over.
+// slowCall is the time-out of each request of a rebuild. It is shorter than the time after which
+// another program may take over the rebuild.
 const slowCall = 20 * time.Second
 
-// slow is ask with its own time-out: a rebuild takes hours, but no single request does.
+// slow sends a request with the time-out slowCall. A rebuild takes hours, but none of its requests
+// does.
 func (s *Sink) slow(ctx context.Context, method, path string, body, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, slowCall)
 	defer cancel()
 	return s.client.Ask(ctx, method, path, body, into)
 }
 
-// madeName matches the names that rebuilds give to indices: the name of the collection's index, and
-// the time in UTC.
+// madeName matches the names of indices that rebuilds create: the name of the collection's index,
+// ".r" and the time in UTC.
 var madeName = regexp.MustCompile(`^(.+)\.r[0-9]{14}$`)
 
-// Into returns the sink of one collection that writes to the index of that name.
+// Into returns a sink for one collection that writes to the named index.
 func (s *Sink) Into(c shard.Collection, index string) sink.Sink { return s.into(c, index) }
 
 func (s *Sink) into(c shard.Collection, index string) *Sink {
@@ -112,7 +113,7 @@ func (s *Sink) aliases(ctx context.Context, index string) (map[string]object, er
 	return has[index].Aliases, nil
 }
 
-// Switch moves the names in one call.
+// Switch moves all names to the new index in one request.
 func (s *Sink) Switch(ctx context.Context, c shard.Collection, from, into string) error {
 	at, err := s.Standing(ctx, c)
 	switch {
@@ -146,7 +147,7 @@ func (s *Sink) Switch(ctx context.Context, c shard.Collection, from, into string
 	if !at.Alias {
 		actions = append(actions, object{"remove_index": object{"index": from}})
 	}
-	// Searches must find in the new index what they found in the old one a moment ago.
+	// After this refresh, searches find in the new index what they found in the old index.
 	if err := s.slow(ctx, http.MethodPost, "/"+pathOf(into)+"/_refresh", nil, nil); err != nil {
 		return fmt.Errorf("refresh %s: %w", into, err)
 	}
@@ -169,7 +170,7 @@ func (s *Sink) Switch(ctx context.Context, c shard.Collection, from, into string
 	return nil
 }
 
-// Settle takes the private alias away.
+// Settle removes the alias through which the rebuild wrote.
 func (s *Sink) Settle(ctx context.Context, index string) error {
 	err := s.slow(ctx, http.MethodDelete, "/"+pathOf(index)+"/_alias/"+pathOf(index+intoSuffix), nil, nil)
 	if err != nil && exchange.Status(err) != http.StatusNotFound {
@@ -178,7 +179,7 @@ func (s *Sink) Settle(ctx context.Context, index string) error {
 	return nil
 }
 
-// Earlier lists what rebuilds have left.
+// Earlier lists the indices that earlier rebuilds have left behind.
 func (s *Sink) Earlier(ctx context.Context, c shard.Collection) ([]string, error) {
 	name, ok := s.names.Index(c)
 	if !ok {

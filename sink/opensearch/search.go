@@ -13,13 +13,13 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// pageSize is how many documents All holds at a time.
+// pageSize is how many documents All keeps in memory at a time.
 const pageSize = 100
 
-// All calls f for each document that lull wrote, by collection and id. It pages by id, so each
-// document is seen once even if f is slow. It may or may not see documents that are written at the
-// same time. OpenSearch must permit sorting by _id (indices.id_field_data.enabled). All refreshes
-// first if it may.
+// All calls f for each document that lull wrote, sorted by collection and id. All reads pages by
+// id, so f gets each document once even if f is slow. It may miss documents that are written in the
+// meantime. OpenSearch must permit sorting by _id (indices.id_field_data.enabled). All refreshes
+// the indices first, if it has the permission.
 func (s *Sink) All(ctx context.Context, f func(sink.Stored) error) error {
 	indices, err := s.indices(ctx)
 	if err != nil {
@@ -29,7 +29,7 @@ func (s *Sink) All(ctx context.Context, f func(sink.Stored) error) error {
 		return err
 	}
 	for _, c := range slices.Compact(slices.Sorted(maps.Values(indices))) {
-		if err := s.allOf(ctx, c, ours, "", f); err != nil {
+		if err := s.allOf(ctx, c, writtenByLull, "", f); err != nil {
 			return err
 		}
 	}
@@ -48,14 +48,14 @@ type hits struct {
 	} `json:"hits"`
 }
 
-// searchIn searches in target, which is escaped.
+// searchIn searches in the indices of target, whose names are already escaped.
 func (s *Sink) searchIn(ctx context.Context, target string, body object) (hits, error) {
 	var h hits
 	err := s.client.Ask(ctx, http.MethodPost, "/"+target+"/_search?ignore_unavailable=true", body, &h)
 	return h, err
 }
 
-// Range pages through one collection, lull's documents and others.
+// Range calls f for each document of one collection, even if lull did not write the document.
 func (s *Sink) Range(ctx context.Context, c shard.Collection, after string, f func(sink.Stored) error) error {
 	index, ok := s.names.Index(c)
 	if !ok {
@@ -67,8 +67,8 @@ func (s *Sink) Range(ctx context.Context, c shard.Collection, after string, f fu
 	return s.allOf(ctx, c, object{"match_all": object{}}, after, f)
 }
 
-// allOf pages through the documents of one collection that a query matches, after an id. If the
-// query also matches documents that lull did not write, allOf returns them, too.
+// allOf pages through the documents of one collection that a query matches, from the first id after
+// the given one. If the query matches documents that lull did not write, allOf returns those, too.
 func (s *Sink) allOf(ctx context.Context, c shard.Collection, query object, after string,
 	f func(sink.Stored) error,
 ) error {
@@ -80,11 +80,11 @@ func (s *Sink) allOf(ctx context.Context, c shard.Collection, query object, afte
 	return pages(ctx, c, query, after, func(doc shard.DocID, source []byte) error {
 		stored, ok, err := unseal(doc, source)
 		switch {
-		case err != nil && len(source) == 0: // the index keeps no bodies
+		case err != nil && len(source) == 0: // the index does not store bodies
 			return fmt.Errorf("%s: %w", doc, err)
 		case !lulls:
 			stored, ok = opened(doc, source), true
-		case err != nil: // somebody has written into it: the others count all the same
+		case err != nil: // another program changed this document; continue with the other documents
 			stored, ok = sink.Stored{Doc: doc}, true
 		}
 		if !ok {
@@ -94,11 +94,11 @@ func (s *Sink) allOf(ctx context.Context, c shard.Collection, query object, afte
 	})
 }
 
-// byID sorts by id. An index to which nothing was written may have no mapping, not even of _id, and
-// the engine then fails a sort without unmapped_type.
+// byID sorts by id. An empty index may have no mapping, not even of _id. Without unmapped_type,
+// sorting such an index fails.
 var byID = []object{{"_id": object{"order": "asc", "unmapped_type": "keyword"}}}
 
-// ordered is allOf by searches in the order of ids.
+// ordered pages through documents like allOf, for an engine that sorts by id.
 func (s *Sink) ordered(ctx context.Context, c shard.Collection, query object, after string,
 	f func(shard.DocID, []byte) error,
 ) error {
@@ -124,8 +124,8 @@ func (s *Sink) ordered(ctx context.Context, c shard.Collection, query object, af
 	}
 }
 
-// Search finds documents that contain every word of the text, in one field or anywhere, best first.
-// It sees what has been refreshed.
+// Search finds documents that contain every word of the text, in one field or in any field, best
+// first. It does not see documents before the next refresh.
 func (s *Sink) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) {
 	if q.Limit <= 0 {
 		return nil, nil
@@ -156,14 +156,15 @@ func (s *Sink) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) 
 	whole, beginning := q.Parts()
 	matches := words(whole, "WHITESPACE")
 	if beginning != "" {
-		// The word as it is goes along: an analyzer may have made stems of the words in the index.
+		// Also search for the last word as a whole word, because an analyzer may have reduced the
+		// words in the index to stems.
 		text, _ := sink.Query{Text: q.Text}.Parts()
 		matches = object{"bool": object{"should": []object{
 			words(text, "WHITESPACE"), words(strings.ReplaceAll(whole, "*", " ")+" "+beginning+"*", "WHITESPACE|PREFIX"),
 		}}}
 	}
 	h, err := s.searchIn(ctx, target, object{
-		"size": q.Limit, "query": object{"bool": object{"filter": ours, "must": matches}},
+		"size": q.Limit, "query": object{"bool": object{"filter": writtenByLull, "must": matches}},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
@@ -185,13 +186,14 @@ func (s *Sink) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) 
 	return found, nil
 }
 
-// Sample names a document of the collection, by a search. It sees what has been refreshed.
+// Sample searches for a document of the collection and returns its id. It does not see documents
+// before the next refresh.
 func (s *Sink) Sample(ctx context.Context, c shard.Collection) (shard.DocID, bool, error) {
 	index, ok := s.names.Index(c)
 	if !ok || !s.Versions {
 		return "", false, nil
 	}
-	h, err := s.searchIn(ctx, pathOf(index), object{"size": 1, "query": ours, "_source": false, "track_total_hits": false})
+	h, err := s.searchIn(ctx, pathOf(index), object{"size": 1, "query": writtenByLull, "_source": false, "track_total_hits": false})
 	if err != nil {
 		return "", false, fmt.Errorf("name a document of %s: %w", c, err)
 	}
@@ -201,7 +203,7 @@ func (s *Sink) Sample(ctx context.Context, c shard.Collection) (shard.DocID, boo
 	return shard.DocID(string(c) + "#" + h.Hits.Hits[0].ID), true, nil
 }
 
-// fields are the searchable fields of documents: not OpenSearch's own, not lull's.
+// fields returns the names of the searchable fields, without the fields of OpenSearch and of lull.
 func (s *Sink) fields(ctx context.Context, target string) ([]string, error) {
 	var caps struct {
 		Fields map[string]map[string]struct {

@@ -15,27 +15,27 @@ import (
 	"github.com/lullhq/lull/sink/internal/exchange"
 )
 
-// target is the index behind a name, at the time when we asked the engine.
+// target is what the engine answered about the index behind a name.
 type target struct {
 	at      time.Time
-	lands   string // the one index that takes writes, "" if it is not known
+	lands   string // the index that a write to the name reaches, "" if it is not known
 	fault   string // the class of the name's fault, "" for none
-	missing bool   // neither an index nor an alias: a write creates an index of that name, if it may
+	missing bool   // there is neither an index nor an alias of that name: a write creates the index, if that is allowed
 }
 
-// targets remembers the indices behind names. It is safe for concurrent use.
+// targets caches the indices behind names. It is safe for concurrent use.
 type targets struct {
 	mu    sync.Mutex
 	known map[string]target
-	next  map[string]string // by name: the index that a rebuild switches it to
+	next  map[string]string // by name: the index to which a rebuild will switch the name
 }
 
 const (
-	// targetFor is how long an answer is used again. The answers to writes show later changes,
-	// because they name the index that took the write. They do not show that an index was deleted:
-	// see [needsIndex].
+	// targetFor is how long a cached answer is used. The answer to a write names the index that was
+	// written, and so shows a later change. It does not show that an index was deleted: see
+	// [needsIndex].
 	targetFor = time.Minute
-	// maxTargets bounds how many names are remembered, because names come from senders.
+	// maxTargets limits how many names are cached, because senders choose the names.
 	maxTargets = 1_000
 )
 
@@ -59,14 +59,15 @@ func (t *targets) put(name string, known target) {
 	t.known[name] = known
 }
 
-// expect says that the name may move to another index at any time.
+// expect records that a rebuild may switch the name to the given index at any time.
 func (t *targets) expect(name, index string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.next[name] = index
 }
 
-// moved reports whether the name was expected to move to the index, and remembers that it did.
+// moved reports whether a switch of the name to the index was expected. If it was, moved records
+// that the name was switched.
 func (t *targets) moved(name, index string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -83,12 +84,13 @@ func (t *targets) forget(name string) {
 	delete(t.known, name)
 }
 
-// place holds back an op without one index to go to. A document behind an alias of several indices
-// may be in each of them. A write reaches only one, so a delete would leave the others. The delete
-// of a document that should be there needs an existing index. Otherwise the engine would create an
-// empty one and find nothing.
+// place returns the entries that can be written, and gives every other op the outcome
+// Configuration. An op cannot be written if its name is an alias of several indices: the document
+// may be in each index, but a write reaches only one. A delete of a document that should exist
+// needs an existing index. Otherwise the engine would create an empty index and find no document to
+// delete.
 //
-// It also returns the index behind the name of each entry.
+// place also returns the index behind the name of each entry.
 func (s *Sink) place(ctx context.Context, b *exchange.Batch, entries []exchange.Entry) (
 	kept []exchange.Entry, found map[string]target,
 ) {
@@ -117,12 +119,13 @@ func (s *Sink) place(ctx context.Context, b *exchange.Batch, entries []exchange.
 	return kept, found
 }
 
-// needsIndex reports whether an op can only be applied if its index exists: the delete of a
-// document that should be there. For such an op, resolve asks the engine again.
+// needsIndex reports whether an op can only be applied if its index exists. That is a delete of a
+// document that should exist. For such an op, resolve does not use the cache.
 func needsIndex(e exchange.Entry) bool { return e.Present && e.Kind == shard.Delete }
 
-// resolve returns the indices behind the names of the entries. If the engine does not answer, or we
-// may not ask, it knows nothing about them. It also reports whether the engine is another product.
+// resolve returns the indices behind the names of the entries. If the engine does not answer, or
+// does not permit the question, the indices are unknown. resolve also reports whether the engine is
+// another product.
 func (s *Sink) resolve(ctx context.Context, entries []exchange.Entry) (found map[string]target, other bool) {
 	found = map[string]target{}
 	var ask []string
@@ -148,8 +151,8 @@ func (s *Sink) resolve(ctx context.Context, entries []exchange.Entry) (found map
 	return found, false
 }
 
-// resolveSome asks for the names in one request, and has a quarter of the time for it: the writes
-// need the rest. It remembers the answer.
+// resolveSome asks the engine about several names in one request and caches the answer. The request
+// may take a quarter of the remaining time, because the writes need the other three quarters.
 func (s *Sink) resolveSome(ctx context.Context, ask []string) (map[string]target, error) {
 	now := time.Now()
 	if deadline, ok := ctx.Deadline(); ok {
@@ -159,7 +162,7 @@ func (s *Sink) resolveSome(ctx context.Context, ask []string) (map[string]target
 	}
 	some, err := s.resolveNames(ctx, ask)
 	status := exchange.Status(err)
-	// Or it is an engine that does not know the question.
+	// The engine does not permit this request, or does not know it.
 	denied := status >= 400 && status < 500 && status != http.StatusTooManyRequests
 	for _, name := range ask {
 		known := some[name]
@@ -167,7 +170,7 @@ func (s *Sink) resolveSome(ctx context.Context, ask []string) (map[string]target
 		switch {
 		case denied, known.lands != "":
 			s.targets.put(name, known)
-		case err == nil: // what is wrong or missing is asked again: it may be fixed
+		case err == nil: // do not cache a fault or a missing index, because an operator may fix it at any time
 			s.targets.forget(name)
 		}
 	}
@@ -189,8 +192,8 @@ type resolved struct {
 	} `json:"data_streams"`
 }
 
-// resolved asks the engine for the indices behind names: one, or several with commas. Elasticsearch
-// answers 404 if one of them is missing, unless the request says to ignore it.
+// resolved asks the engine for the indices behind names, which are separated by commas.
+// Elasticsearch answers 404 if one of them is missing, unless the request says to ignore it.
 func (s *Sink) resolved(ctx context.Context, names string) (answer resolved, err error) {
 	path := "/_resolve/index/" + pathOf(names)
 	if s.Product == Elasticsearch {

@@ -21,13 +21,13 @@ import (
 //go:embed template.json
 var templateText []byte
 
-// vectorsInside is the setting with which Elasticsearch from 9.2 on gives documents back as they
-// were written. By default it keeps their vectors apart.
+// vectorsInside is a setting of Elasticsearch since 9.2. Set to false, it makes the engine return
+// documents as they were written. By default, the engine stores vectors separately.
 const vectorsInside = "index.mapping.exclude_source_vectors"
 
-// Template returns the index template that ships with lull, only for the indices of this sink's
-// collections. If no collection is known it fails, because a pattern such as lull-* would match
-// indices that are not lull's.
+// Template returns the index template that comes with lull. The template matches only the indices
+// of this sink's collections. If no collection is known, Template fails, because a pattern such as
+// lull-* would match indices of other programs.
 func (s *Sink) Template() ([]byte, error) {
 	names, err := s.prepared()
 	if err != nil {
@@ -36,7 +36,7 @@ func (s *Sink) Template() ([]byte, error) {
 	return s.template(names, s.Product == Elasticsearch, 0)
 }
 
-// prepared returns the names of the indices that the template is for.
+// prepared returns the names of the indices that the template must match.
 func (s *Sink) prepared() (names []string, err error) {
 	for _, c := range s.Collections {
 		if index, ok := s.names.Index(c); ok && !slices.Contains(names, index) {
@@ -50,8 +50,8 @@ func (s *Sink) prepared() (names []string, err error) {
 	return names, nil
 }
 
-// template is the template for indices of those names, with vectorsInside or without, and its
-// priority that much lower.
+// template returns the template for indices with the given names. inside adds the setting
+// vectorsInside. lower is subtracted from the priority.
 func (s *Sink) template(names []string, inside bool, lower int) ([]byte, error) {
 	var t map[string]any
 	if err := json.Unmarshal(templateText, &t); err != nil {
@@ -68,16 +68,16 @@ func (s *Sink) template(names []string, inside bool, lower int) ([]byte, error) 
 	return json.Marshal(t)
 }
 
-// An engine refuses two templates of one priority if an index may match both. That happens with two
-// sinks that write to the same index. lull's templates have the same content, so it does not matter
-// which of them an index gets.
+// An engine refuses two templates with equal priority if both match the same index. That happens if
+// two sinks write to the same index. All templates of lull have the same content, so it does not
+// matter which of them an index uses.
 const (
 	priority     = 50
 	samePriority = "that have the same priority"
-	templates    = 20 // lull's, at most, whose names overlap
+	templates    = 20 // the largest number of lull's templates that match the same index
 )
 
-// Preparation is the request that installs the template.
+// Preparation returns the request that installs the template, as text.
 func (s *Sink) Preparation() (string, error) {
 	text, err := s.Template()
 	if err != nil {
@@ -93,8 +93,8 @@ func (s *Sink) Preparation() (string, error) {
 func (s *Sink) templatePath() string { return "/_index_template/" + url.PathEscape(s.Options.Template) }
 
 // Prepare installs the index template, or replaces it. Existing indices keep their mapping, and the
-// names from earlier calls stay in the template. It fails if one of the user's own templates would
-// lose an index to lull's.
+// names from earlier calls stay in the template. Prepare fails if lull's template would replace a
+// template of the user for an index.
 func (s *Sink) Prepare(ctx context.Context) error {
 	names, err := s.prepared()
 	if err != nil {
@@ -116,7 +116,7 @@ func (s *Sink) Prepare(ctx context.Context) error {
 		case err == nil:
 			return nil
 		case !errors.As(err, &refused):
-		case inside && refused.class == "invalid_index_template_exception": // before 9.2 there is no such setting
+		case inside && refused.class == "invalid_index_template_exception": // before 9.2, Elasticsearch does not know the setting
 			inside = false
 			continue
 		case lower < templates && strings.Contains(refused.text, samePriority):
@@ -127,7 +127,7 @@ func (s *Sink) Prepare(ctx context.Context) error {
 	}
 }
 
-// standing is a template that the engine has.
+// standing is an existing template in the engine.
 type standing struct {
 	name     string
 	patterns []string
@@ -135,7 +135,7 @@ type standing struct {
 	lulls    bool
 }
 
-// covers reports whether the template is for an index of that name. * matches any text.
+// covers reports whether the template matches an index with the given name. * matches any text.
 func (t standing) covers(index string) bool {
 	return slices.ContainsFunc(t.patterns, func(pattern string) bool {
 		parts := strings.Split(pattern, "*")
@@ -147,9 +147,10 @@ func (t standing) covers(index string) bool {
 	})
 }
 
-// claim returns the names for lull's template: those given, and those that the installed template
-// already has. It fails if lull's template would replace a user's own template for one of the new
-// names: an index gets one template only. A user who may not read templates may still install one.
+// claim returns the names for lull's template: the given names and the names in the installed
+// template. An index uses only one template. So claim fails if lull's template would replace a
+// template of the user for one of the given names. Without permission to read templates, claim
+// assumes that there are none.
 func (s *Sink) claim(ctx context.Context, names []string) ([]string, error) {
 	own, others, err := s.standing(ctx)
 	if err != nil {
@@ -182,8 +183,9 @@ func (s *Sink) claim(ctx context.Context, names []string) ([]string, error) {
 	return all, nil
 }
 
-// standing asks which templates there are: this sink's own, and the others. Legacy ones yield to
-// every other one.
+// standing asks the engine for its templates. own is the template of this sink, and others are all
+// other templates. A legacy template gets the lowest priority, because the engine prefers every
+// other template.
 func (s *Sink) standing(ctx context.Context) (own standing, others []standing, err error) {
 	var composed struct {
 		Templates []struct {
@@ -229,5 +231,5 @@ func (s *Sink) standing(ctx context.Context) (own standing, others []standing, e
 	return own, others, nil
 }
 
-// ourIndices begins the description of every template of lull's.
+// ourIndices is how the description of every template of lull begins.
 const ourIndices = "Indices that lull writes"

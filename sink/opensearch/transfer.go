@@ -15,14 +15,15 @@ import (
 )
 
 const (
-	// walkSize is how many ids a page of Walk has, walkAlive how long the engine keeps its place.
+	// walkSize is how many ids a page of Walk has. walkAlive is how long the engine keeps the
+	// scroll between two pages.
 	walkSize  = 1000
 	walkAlive = "10m"
 	// transferSize is how many documents Transfer reads at a time.
 	transferSize = 100
 )
 
-// Walk scrolls through an index, without bodies.
+// Walk calls f with the ids and versions of all documents of an index.
 func (s *Sink) Walk(ctx context.Context, index string, f func([]sink.Versioned) error) error {
 	if err := s.slow(ctx, http.MethodPost, "/"+pathOf(index)+"/_refresh", nil, nil); err != nil {
 		return fmt.Errorf("refresh %s: %w", index, err)
@@ -33,7 +34,8 @@ func (s *Sink) Walk(ctx context.Context, index string, f func([]sink.Versioned) 
 	return nil
 }
 
-// scroll calls f for the documents that a query matches, without bodies, in no order.
+// scroll calls f with the ids and versions of the documents that a query matches. They have no
+// order.
 func (s *Sink) scroll(ctx context.Context, index string, query object, f func([]sink.Versioned) error) error {
 	type page struct {
 		Scroll string `json:"_scroll_id"`
@@ -85,7 +87,7 @@ func (s *Sink) scroll(ctx context.Context, index string, query object, f func([]
 	}
 }
 
-// get reads documents of one index, as they are now.
+// get reads the current documents of one index.
 func (s *Sink) get(ctx context.Context, index string, ids []string, source bool) ([]copied, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -111,7 +113,7 @@ func (s *Sink) get(ctx context.Context, index string, ids []string, source bool)
 	return docs, nil
 }
 
-// VersionsOf reads versions, refreshed or not.
+// VersionsOf reads the current versions of documents, even before the next refresh.
 func (s *Sink) VersionsOf(ctx context.Context, index string, ids []string) ([]int64, error) {
 	docs, err := s.get(ctx, index, ids, false)
 	if err != nil {
@@ -126,7 +128,7 @@ func (s *Sink) VersionsOf(ctx context.Context, index string, ids []string) ([]in
 	return out, nil
 }
 
-// Transfer copies documents, with their versions.
+// Transfer copies documents and their versions to another index.
 func (s *Sink) Transfer(ctx context.Context, c shard.Collection, from, into string, ids []string) ([]sink.Outcome,
 	error,
 ) {
@@ -148,7 +150,7 @@ func (s *Sink) Transfer(ctx context.Context, c shard.Collection, from, into stri
 			}
 			e := exchange.Entry{Op: versioned(c, shard.Put, d.ID, d.Version), Index: to.Index, Position: at + i}
 			text := bytes.NewBuffer(actionLine(e.Op, e.Index, &e.Fence))
-			if err := json.Compact(text, d.Source); err != nil { // it may be on several lines
+			if err := json.Compact(text, d.Source); err != nil { // the source may be on several lines, and a bulk request needs one line
 				return nil, s.client.Odd()
 			}
 			e.Text = append(text.Bytes(), '\n')
@@ -162,7 +164,7 @@ func (s *Sink) Transfer(ctx context.Context, c shard.Collection, from, into stri
 	return b.Outcomes, nil
 }
 
-// Erase deletes documents, with the versions given.
+// Erase deletes documents, with the given versions as external versions.
 func (s *Sink) Erase(ctx context.Context, c shard.Collection, index string, docs []sink.Versioned) []sink.Outcome {
 	ops := make([]sink.Op, len(docs))
 	for i, d := range docs {
@@ -173,7 +175,7 @@ func (s *Sink) Erase(ctx context.Context, c shard.Collection, index string, docs
 	return s.into(c, index).Write(ctx, ops)
 }
 
-// versioned is an op on a document with a version that an index has.
+// versioned returns an op on a document, with a version of an index as the fence.
 func versioned(c shard.Collection, kind shard.Operation, id string, version int64) sink.Op {
 	return sink.Op{Doc: shard.DocID(string(c) + "#" + id), Kind: kind, Fence: shard.Fence(version)}
 }

@@ -17,11 +17,11 @@ import (
 // typeNDJSON is the content type of bulk requests.
 const typeNDJSON = "application/x-ndjson"
 
-// maxBulkAnswer bounds what is read of the answer to a bulk request. Item errors quote a part of a
-// document.
+// maxBulkAnswer returns how many bytes of the answer to a bulk request are read. The answer is long
+// if it contains errors, because an error may quote a part of a document.
 func maxBulkAnswer(items int) int64 { return int64(1<<20 + 16<<10*items) }
 
-// action is the first line of an entry.
+// action is the first line of an op in a bulk request.
 type action struct {
 	Index       string       `json:"_index"`
 	ID          string       `json:"_id"`
@@ -29,7 +29,7 @@ type action struct {
 	VersionType string       `json:"version_type,omitempty"`
 }
 
-// Names of actions, in requests and answers.
+// The names of actions, in bulk requests and in their answers.
 const (
 	actionIndex  = "index"
 	actionDelete = "delete"
@@ -42,18 +42,19 @@ func actionName(kind shard.Operation) string {
 	return actionIndex
 }
 
-// actionLine is the first line of an op in the index of that name. A nil version sends none.
+// actionLine returns the first line of an op for the named index. A nil version means that the line
+// has no version.
 func actionLine(op sink.Op, index string, version *shard.Fence) []byte {
 	a := action{Index: index, ID: op.Doc.ID(), Version: version}
 	if version != nil {
 		a.VersionType = "external_gte"
 	}
-	line, _ := json.Marshal(map[string]action{actionName(op.Kind): a}) // texts and a number
+	line, _ := json.Marshal(map[string]action{actionName(op.Kind): a}) // cannot fail: texts and a number
 	return append(line, '\n')
 }
 
-// Write sends the ops in as few requests as the bounds allow, one after another; see sink.Sink.
-// After a request that was refused for no document's sake the rest is not sent.
+// Write sends the ops in as few requests as the bounds allow, one after another; see sink.Sink. If
+// a request is refused and no document is at fault, Write does not send the remaining ops.
 func (s *Sink) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	var b exchange.Batch
 	entries := b.Prepare(ctx, ops, s.names, s.encode)
@@ -62,7 +63,7 @@ func (s *Sink) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	return b.Outcomes
 }
 
-// push sends entries. lands are the known indices behind their names.
+// push sends entries in bulk requests. lands are the known indices behind the names of the entries.
 func (s *Sink) push(ctx context.Context, b *exchange.Batch, entries []exchange.Entry, lands map[string]target) {
 	most := exchange.NewBounds(s.BulkDocuments, s.BulkBytes)
 	b.Push(ctx, entries, most, func(part []exchange.Entry) (whole *sink.Outcome, ofOne bool) {
@@ -70,7 +71,7 @@ func (s *Sink) push(ctx context.Context, b *exchange.Batch, entries []exchange.E
 	})
 }
 
-// encode writes an op's lines: action and document.
+// encode sets the text of an entry: the line of the action, and the line of the document.
 func (s *Sink) encode(e *exchange.Entry) *sink.DocumentError {
 	var version *shard.Fence
 	if s.Options.Versions {
@@ -83,7 +84,7 @@ func (s *Sink) encode(e *exchange.Entry) *sink.DocumentError {
 	return nil
 }
 
-// send makes one request; see exchange.Batch.Push.
+// send sends one bulk request; see exchange.Batch.Push.
 func (s *Sink) send(ctx context.Context, b *exchange.Batch, entries []exchange.Entry, lands map[string]target) (
 	whole *sink.Outcome, ofOne bool,
 ) {
@@ -100,9 +101,9 @@ func (s *Sink) send(ctx context.Context, b *exchange.Batch, entries []exchange.E
 	return &o, ofOne
 }
 
-// bulkPath limits how long OpenSearch waits for a shard: a third of the time that we wait for the
-// answer. If one shard has no primary, only its own documents then lose their answer, not every
-// document of the request.
+// bulkPath returns the path of a bulk request. It limits how long OpenSearch waits for a shard to a
+// third of the remaining time. So if one shard has no primary, the documents of the other shards
+// still get an answer.
 func (s *Sink) bulkPath(ctx context.Context) string {
 	var options []string
 	if s.requireAlias {
@@ -129,7 +130,7 @@ type item struct {
 // notFound is the result of a delete that found no document.
 const notFound = "not_found"
 
-// fault is the item's error; false where it has none.
+// fault returns the error of the item, or false if the item has no error.
 func (i item) fault() (f fault, failed bool) {
 	if len(i.Error) == 0 || string(i.Error) == "null" {
 		return fault{}, false
@@ -140,8 +141,8 @@ func (i item) fault() (f fault, failed bool) {
 	return f, true
 }
 
-// read takes the outcomes from a bulk answer. If the answer does not match the request item by
-// item, it says nothing about any of them.
+// read sets the outcomes from a bulk answer. If the items of the answer do not match the ops of the
+// request, the outcome of every op is Unknown.
 func (s *Sink) read(a exchange.Answer, b *exchange.Batch, entries []exchange.Entry, lands map[string]target) {
 	var bulk struct {
 		Items []map[string]item `json:"items"`
@@ -161,7 +162,8 @@ func (s *Sink) read(a exchange.Answer, b *exchange.Batch, entries []exchange.Ent
 		o, expected := s.itemOutcome(e.Kind, it, after), lands[e.Index].lands
 		if o.Kind == sink.Applied && expected != "" && it.Index != "" && it.Index != expected &&
 			!s.targets.moved(e.Index, it.Index) {
-			// It was applied, but there may be a copy in the index that the name pointed to before.
+			// The write was applied, but an older copy may be in the index that the alias named
+			// before.
 			s.targets.forget(e.Index)
 			o = sink.Outcome{Kind: sink.Unknown, Status: it.Status, Reason: classElsewhere}
 		}

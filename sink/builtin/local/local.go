@@ -1,5 +1,6 @@
-// Package local links the kinds of sinks that live in one process: for `lull dev`, and for whoever
-// must tell them from those that can be deployed. Import it for that alone.
+// Package local links the kinds of sinks that work in one process only. `lull dev` needs these
+// kinds, and so does a program that must distinguish them from kinds that can be deployed. Import
+// it only for this effect.
 package local
 
 import (

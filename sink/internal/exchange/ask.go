@@ -10,22 +10,23 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// TypeJSON is the content type of most requests.
+// TypeJSON is the content type of requests with a JSON body.
 const TypeJSON = "application/json"
 
-// MaxAnswer bounds what is read of an answer with documents. The largest are pages of them.
+// MaxAnswer is the largest answer, in bytes, that Ask reads. The largest answers are pages of
+// documents.
 const MaxAnswer = 512 << 20
 
-// Error says that a request other than a write failed. It holds no text of the answer.
+// Error says that a request other than a write failed. It quotes no text of the answer.
 type Error struct {
 	Kind   string // the kind of the sink
-	Status int    // 0 where there was no answer
-	Class  string // what the engine calls the error, "" for nothing
-	Hint   string // what helps, "" for nothing
+	Status int    // the HTTP status, 0 if there was no answer
+	Class  string // the engine's name of the error, "" if there is none
+	Hint   string // what the operator can do, "" if we do not know
 	Err    error  // why there was no answer
 }
 
-// Error says what failed, and what helps against it.
+// Error returns a text that says what failed, and what the operator can do.
 func (e *Error) Error() string {
 	if e.Err != nil {
 		return e.Kind + ": " + e.Err.Error()
@@ -43,8 +44,8 @@ func (e *Error) Error() string {
 // Unwrap returns why there was no answer.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Is reports that the engine denied the request, or cannot serve it at the moment: see
-// sink.ErrDenied and sink.ErrAway.
+// Is makes errors.Is match sink.ErrDenied if the engine denied the request. It matches sink.ErrAway
+// if the engine cannot serve the request at the moment.
 func (e *Error) Is(target error) bool {
 	switch e.Status {
 	case http.StatusUnauthorized, http.StatusForbidden:
@@ -55,7 +56,7 @@ func (e *Error) Is(target error) bool {
 	return target == sink.ErrAway && e.Status >= http.StatusInternalServerError && e.Status != http.StatusNotImplemented
 }
 
-// Status is the status of the answer that an *Error in err was made of; 0 for none.
+// Status returns the HTTP status of the *Error that err wraps. It returns 0 if err wraps no *Error.
 func Status(err error) int {
 	var e *Error
 	if errors.As(err, &e) {
@@ -64,7 +65,7 @@ func Status(err error) int {
 	return 0
 }
 
-// Fault is the error of an answer that is not a success.
+// Fault returns the error for an answer that is not a success.
 func (c *Client) Fault(a Answer) error {
 	e := &Error{Kind: c.Kind, Status: a.Status, Err: a.Err}
 	if a.Err != nil {
@@ -80,12 +81,13 @@ func (c *Client) Fault(a Answer) error {
 	return e
 }
 
-// Odd is the error of an answer that does not come from the engine.
+// Odd returns the error for an answer that does not come from the engine.
 func (c *Client) Odd() error {
 	return fmt.Errorf("%s: this is not an answer of %s: check the url", c.Kind, c.Product)
 }
 
-// Read decodes the answer to a request other than a write into into, unless that is nil.
+// Read decodes the answer to a request other than a write, and stores it in into unless into is
+// nil.
 func (c *Client) Read(a Answer, into any) error {
 	if !a.OK() {
 		return c.Fault(a)
@@ -101,7 +103,8 @@ func (c *Client) Read(a Answer, into any) error {
 	return nil
 }
 
-// Ask sends a body as JSON, unless it is nil, and reads the answer as Read does.
+// Ask sends a request and reads the answer as Read does. It sends the body as JSON, unless the body
+// is nil.
 func (c *Client) Ask(ctx context.Context, method, path string, body, into any) error {
 	var text []byte
 	if body != nil {

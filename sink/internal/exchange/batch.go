@@ -15,31 +15,31 @@ import (
 // Finding one document among 500 takes about 17 requests.
 const maxRefusals = 32
 
-// Entry is one op with its place in the requests.
+// Entry is one op, in the form in which requests contain it.
 type Entry struct {
 	sink.Op
 	Index    string
-	Plain    []byte // the document without meta; nil for a delete, and after it is copied to Text
-	Text     []byte // what the op adds to a request
-	Position int    // its position in the batch
+	Plain    []byte // the document without metadata; nil for a delete, and after the document is copied to Text
+	Text     []byte // the part of a request's body that is for this op
+	Position int    // the position of the op in the batch
 }
 
-// Batch is one Write: its ops, and the outcome of each. After an answer which says that the engine
-// accepts nothing, it sends nothing more. It is safe for concurrent use if no two calls have the
-// same entry.
+// Batch is one call of Write: its ops, and the outcome of each op. If an answer says that the
+// engine accepts nothing, Batch stops sending. A Batch is safe for concurrent use if no two calls
+// have the same entry.
 type Batch struct {
 	// Outcomes are the outcomes of the ops, in their order. An op without an outcome was not sent.
 	Outcomes []sink.Outcome
-	// Same gives ops that are held back the outcome of the answer that stopped the batch. Otherwise
-	// they are Throttled.
+	// Same says that unsent ops get the outcome of the answer that stopped the batch. Without Same,
+	// unsent ops are Throttled.
 	Same bool
 
-	stop     atomic.Pointer[sink.Outcome] // the answer after which nothing is sent
+	stop     atomic.Pointer[sink.Outcome] // the outcome that stopped the batch
 	refusals atomic.Int64
 }
 
-// Saw takes an outcome into account. If it says that the engine accepts nothing, the unsent ops are
-// held back, and Saw returns true.
+// Saw looks at the outcome of a request. If the outcome says that the engine accepts nothing, Saw
+// stops the batch and returns true.
 func (b *Batch) Saw(o sink.Outcome) (stops bool) {
 	stops = (o.Kind == sink.Throttled || o.Kind == sink.Configuration) && !o.Apart
 	if stops {
@@ -48,9 +48,9 @@ func (b *Batch) Saw(o sink.Outcome) (stops bool) {
 	return stops
 }
 
-// held returns the outcome of an op that must not be sent now, or false if it may be sent. After
-// the context has ended, nothing is sent.
-func (b *Batch) held(ctx context.Context) (sink.Outcome, bool) {
+// heldBack returns the outcome of an op that must not be sent, or false if the op may be sent.
+// After the context has ended, no op may be sent.
+func (b *Batch) heldBack(ctx context.Context) (sink.Outcome, bool) {
 	switch o := b.stop.Load(); {
 	case o != nil && b.Same:
 		return *o, true
@@ -62,8 +62,8 @@ func (b *Batch) held(ctx context.Context) (sink.Outcome, bool) {
 	return Late, ctx.Err() != nil
 }
 
-// Prepare returns the entries of the ops that an engine can be sent, and gives the others their
-// outcome. encode makes an entry's text. Nil means that the document alone counts.
+// Prepare returns an entry for each op that can be sent to the engine. Every other op gets its
+// outcome. encode sets the text of an entry. If encode is nil, entries have no text.
 func (b *Batch) Prepare(ctx context.Context, ops []sink.Op, names sink.Names,
 	encode func(*Entry) *sink.DocumentError,
 ) []Entry {
@@ -82,7 +82,7 @@ func (b *Batch) Prepare(ctx context.Context, ops []sink.Op, names sink.Names,
 				b.Outcomes[i] = fault.Outcome()
 				continue
 			}
-			b.Outcomes[i] = Late // until it is sent
+			b.Outcomes[i] = Late // until the entry is sent
 			entries = append(entries, e)
 		}
 	}
@@ -97,11 +97,11 @@ func (e *Entry) encode(encode func(*Entry) *sink.DocumentError) (fault *sink.Doc
 		return fault
 	}
 	fault = encode(e)
-	e.Plain = nil // or a batch would be in memory twice
+	e.Plain = nil // otherwise every document of the batch would be in memory twice
 	return fault
 }
 
-// All gives entries the same outcome.
+// All sets the same outcome for all the entries.
 func (b *Batch) All(entries []Entry, o sink.Outcome) {
 	for _, e := range entries {
 		b.Outcomes[e.Position] = o
@@ -111,7 +111,7 @@ func (b *Batch) All(entries []Entry, o sink.Outcome) {
 // Each sends each entry in a separate request, several at the same time.
 func (b *Batch) Each(ctx context.Context, parallel int, entries []Entry, send func(Entry) sink.Outcome) {
 	fanout.Runner(nil).Each(parallel, len(entries), func(i int) {
-		o, held := b.held(ctx)
+		o, held := b.heldBack(ctx)
 		if !held {
 			o = send(entries[i])
 			b.Saw(o)
@@ -120,20 +120,21 @@ func (b *Batch) Each(ctx context.Context, parallel int, entries []Entry, send fu
 	})
 }
 
-// Bounds limit a request. A document larger than Bytes is sent alone.
+// Bounds limits the size of a request. A document larger than Bytes is sent alone.
 type Bounds struct {
 	Documents int
 	Bytes     int64
-	OneIndex  bool // a request is for one index
+	OneIndex  bool // all entries of a request must have the same index
 }
 
-// NewBounds are bounds of documents and bytes. 0 or less means 500 and 5 MB.
+// NewBounds returns the bounds for a number of documents and of bytes. 0 or less means 500
+// documents or 5 MB.
 func NewBounds(documents int, bytes int64) Bounds {
 	return Bounds{Documents: cmp.Or(max(documents, 0), 500), Bytes: cmp.Or(max(bytes, 0), 5<<20)}
 }
 
-// Cut returns how many entries, at least one, fit into a request within the bounds, and their
-// bytes.
+// Cut returns how many entries fit into one request, and their size in bytes. It returns at least
+// one entry.
 func (most Bounds) Cut(entries []Entry) (n int, bytes int64) {
 	for n, e := range entries {
 		next := bytes + int64(cmp.Or(len(e.Text), len(e.Plain)))
@@ -145,7 +146,7 @@ func (most Bounds) Cut(entries []Entry) (n int, bytes int64) {
 	return len(entries), bytes
 }
 
-// Body is the texts of entries, one after the other.
+// Body returns the texts of the entries, joined.
 func Body(entries []Entry) []byte {
 	texts := make([][]byte, len(entries))
 	for i, e := range entries {
@@ -154,18 +155,19 @@ func Body(entries []Entry) []byte {
 	return slices.Concat(texts...)
 }
 
-// Push sends entries in as few requests as the bounds allow, one after another. send makes one
-// request. It returns the outcome of every op of the request, or nil if each op already got its
-// outcome. ofOne says that the request was refused because of its contents.
+// Push sends entries in as few requests as the bounds allow, one after another. The function send
+// makes one request. It returns one outcome for the whole request, or nil if it has set the outcome
+// of each op itself. ofOne says that the request was refused because of its contents.
 //
-// Such a request is sent again in smaller parts, until the document to blame is alone: half as many
-// documents after each refusal, twice as many after each success. The bound on bytes stays small.
+// Push sends such a request again in smaller parts, until the document to blame is alone. A request
+// has half as many documents after each refusal, and twice as many after each success. The bound on
+// bytes stays small.
 func (b *Batch) Push(ctx context.Context, entries []Entry, most Bounds,
 	send func([]Entry) (whole *sink.Outcome, ofOne bool),
 ) {
 	now := most
 	for len(entries) > 0 {
-		if held, ok := b.held(ctx); ok {
+		if held, ok := b.heldBack(ctx); ok {
 			b.All(entries, held)
 			return
 		}

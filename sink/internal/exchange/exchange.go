@@ -1,12 +1,13 @@
-// Package exchange sends one HTTP request to an engine, and says what is known about it afterwards.
-// It is for kinds of sinks. If a request did not reach the engine, its documents may be written
-// again at once.
+// Package exchange sends HTTP requests to a search engine, for packages that implement a sink.
+// After each request it says whether the request may have reached the engine. If it did not, its
+// documents may be written again at once.
 //
-// A [Batch] is one write. It divides ops into requests and finds the document that caused a
-// refusal. It stops when the engine accepts nothing.
+// A [Batch] is one call of Write. It divides the ops into requests and finds the document that
+// caused a refusal. It stops if the engine accepts nothing.
 //
-// It promises that a request is sent once: it is never repeated, and redirects are not followed. A
-// request without credentials is not sent, and only a bounded part of an answer is read.
+// The package promises to send each request at most once: it does not repeat a request, and it does
+// not follow redirects. It does not send a request without credentials. It reads only a bounded
+// part of an answer.
 package exchange
 
 import (
@@ -26,28 +27,30 @@ import (
 	"time"
 )
 
-// Client is where requests go. It is safe for concurrent use.
+// Client sends requests to one engine. It is safe for concurrent use.
 type Client struct {
-	// Kind is the kind of the sink, and Product what the engine is called: errors say both.
+	// Kind is the kind of the sink, and Product is the name of the engine. Errors name both.
 	Kind, Product string
-	// Hints say by status what helps against an answer that is an error; by 0 against any other.
+	// Hints maps the status of a failed answer to what the operator can do. The entry for 0 is for
+	// every status that is not listed.
 	Hints map[int]string
-	// Class names the error of an answer, "" for none: plain words of the engine, never content. Nil
-	// names none.
+	// Class returns the engine's name of the error in an answer, or "" if there is none. The name
+	// must not quote content of documents. A nil Class means that errors have no name.
 	Class func(Answer) string
-	// Check refuses a successful answer, such as that of another product. Nil refuses none.
+	// Check returns an error for a successful answer that must not be used, such as an answer of
+	// another product. A nil Check accepts every answer.
 	Check func(Answer) error
-	// Address is the engine's, without a slash at its end: see [ParseURL].
+	// Address is the address of the engine, without a slash at the end: see [ParseURL].
 	Address string
-	// Authenticate adds credentials to a request, by changing its headers. If it fails, nothing is
-	// sent. Its errors must not quote secrets. Nil adds none.
+	// Authenticate adds credentials to a request, by changing its headers. If Authenticate fails,
+	// the request is not sent. Its errors must not quote secrets. A nil Authenticate adds nothing.
 	Authenticate func(*http.Request) error
 	// Transport sends requests: see [NewTransport].
 	Transport http.RoundTripper
 }
 
-// Open returns the client for the engine at a URL. It sends nothing. If there is no transport, it
-// makes one. Close it after use.
+// Open returns the client for the engine at a URL. Open sends nothing. If Transport is nil, Open
+// makes one. Close the client after use.
 func (c Client) Open(url string) (*Client, error) {
 	address, err := ParseURL(url, "http://host:port or https://host", "http", "https")
 	if err != nil {
@@ -73,14 +76,14 @@ type Answer struct {
 	Status int // 0 if no status line arrived
 	Header http.Header
 	Body   []byte
-	Sent   bool  // there was a connection, so bytes may have reached the engine
-	Err    error // no answer, or only a part of it; an *[AuthError] if authentication failed and nothing was sent
+	Sent   bool  // the request got a connection, so bytes may have reached the engine
+	Err    error // set if no answer arrived, or only a part of it; an *[AuthError] if authentication failed and nothing was sent
 }
 
-// OK reports whether the whole answer arrived and says success.
+// OK reports whether the whole answer arrived and its status is a success.
 func (a Answer) OK() bool { return a.Err == nil && a.Status >= 200 && a.Status < 300 }
 
-// AuthError says that a request was not sent because it could not be authenticated.
+// AuthError says that a request was not sent because authenticating it failed.
 type AuthError struct{ Err error }
 
 func (e *AuthError) Error() string { return e.Err.Error() }
@@ -93,8 +96,8 @@ func (a Answer) Unauthenticated() bool {
 }
 
 // Do sends one request, once, and reads at most limit bytes of the answer. path is escaped and
-// begins with a slash. A nil body has no content type. After the deadline of ctx nothing is sent.
-// Do checks the deadline by the timer and by the time of day.
+// begins with a slash. A request with a nil body has no content type. After the deadline of ctx, Do
+// sends nothing. Do checks the deadline by the timer and by the wall clock.
 func (c *Client) Do(ctx context.Context, method, path, contentType string, body []byte, limit int64) Answer {
 	var sent atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
@@ -113,14 +116,14 @@ func (c *Client) Do(ctx context.Context, method, path, contentType string, body 
 	}
 	if c.Authenticate != nil {
 		err := c.Authenticate(req)
-		if err = cmp.Or(err, unsendable(req.Header)); err != nil {
+		if err = cmp.Or(err, checkHeaders(req.Header)); err != nil {
 			return Answer{Err: &AuthError{err}}
 		}
 	}
 	if late(ctx) {
 		return Answer{Err: errLate}
 	}
-	resp, err := c.Transport.RoundTrip(req) // not a client's: whatever redirects is not the engine
+	resp, err := c.Transport.RoundTrip(req) // not http.Client.Do, which would follow redirects: the engine never redirects
 	if err != nil {
 		return Answer{Sent: sent.Load(), Err: fmt.Errorf("%s %s: %w", method, c.Address+path, err)}
 	}
@@ -136,22 +139,22 @@ func (c *Client) Do(ctx context.Context, method, path, contentType string, body 
 	return a
 }
 
-// errLate is why nothing was sent although the context has not ended.
+// errLate is the error of a request that was not sent although its context has not ended.
 var errLate = fmt.Errorf("%w by the time of day, not by the timer: the machine was suspended, or its clock was changed",
 	context.DeadlineExceeded)
 
-// late reports whether the deadline of ctx is over by the time of day alone. A timer does not run
-// while a machine is suspended: the machine would go on with a request that others do not expect
-// any more.
+// late reports whether the deadline of ctx has passed by the wall clock, but not by the timer. A
+// timer does not run while a machine is suspended. Without this check, the machine would then send
+// a request that other machines no longer expect.
 func late(ctx context.Context) bool {
 	now := time.Now()
 	at, ok := ctx.Deadline()
 	return ok && now.Before(at) && !now.Round(0).Before(at.Round(0))
 }
 
-// unsendable is the error of credentials that no header can hold. The transport would say so too
-// late, and as of a server that cannot be reached.
-func unsendable(headers http.Header) error {
+// checkHeaders returns an error if credentials cannot be sent in a header. The transport would
+// notice that too late, and its error would look as if the server could not be reached.
+func checkHeaders(headers http.Header) error {
 	control := func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
 	for name, values := range headers {
 		if slices.ContainsFunc(values, func(v string) bool { return strings.ContainsFunc(v, control) }) {
@@ -161,8 +164,8 @@ func unsendable(headers http.Header) error {
 	return nil
 }
 
-// ParseURL reads an engine's address, which has one of the schemes and looks like the example. Its
-// errors never quote the URL: it might hold a password.
+// ParseURL reads an engine's address, which must have one of the schemes. Its errors show the
+// example. They never quote the URL, because the URL might contain a password.
 func ParseURL(text, example string, schemes ...string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
@@ -178,22 +181,22 @@ func ParseURL(text, example string, schemes ...string) (*url.URL, error) {
 	return u, nil
 }
 
-// DialTimeout is shorter than any sensible deadline of a write: a host that does not answer must
-// show as a request that was never sent, not as one whose outcome is unknown.
+// DialTimeout is shorter than any sensible deadline of a write: if a host does not answer, the
+// request counts as never sent, and its outcome is not unknown.
 const DialTimeout = 2 * time.Second
 
-// Dial makes a connection: see [DropUnsent].
+// Dial makes a connection and calls [DropUnsent] for it.
 func Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := (&net.Dialer{Timeout: DialTimeout, KeepAlive: 15 * time.Second}).DialContext(ctx, network, address)
 	DropUnsent(conn)
 	return conn, err
 }
 
-// DropUnsent lets a connection drop what it has not sent when it is closed. A server that stalls
-// would otherwise get the whole of a request after we hung up, and apply it.
+// DropUnsent makes a connection discard unsent bytes when it is closed. Otherwise a server that
+// stalls could get the whole request after lull hung up, and apply it.
 func DropUnsent(conn net.Conn) {
 	if tcp, ok := conn.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0) // if it cannot be set, fences and leases still protect the order
+		_ = tcp.SetLinger(0) // if this fails, fences and leases still protect the order of writes
 	}
 }
 

@@ -9,20 +9,20 @@ import (
 
 // Classes of outcomes that do not depend on the engine.
 const (
-	classOtherCollection = "other_collection" // the sink's index holds another collection
+	classOtherCollection = "other_collection" // the sink's index is for another collection
 
-	classNotSent       = "not_sent"       // our time was over, or an earlier request was refused whole
-	classNotNarrowed   = "not_narrowed"   // refused with others: which of them is to blame is not known yet
-	ClassNoCredentials = "no_credentials" // the request could not be authenticated, and was not sent
+	classNotSent       = "not_sent"       // there was no time left, or the engine refused an earlier request as a whole
+	classNotNarrowed   = "not_narrowed"   // refused together with other documents: lull does not know yet which document is to blame
+	ClassNoCredentials = "no_credentials" // the request was not sent, because authenticating it failed
 	ClassUnreachable   = "unreachable"    // no connection: nothing was sent
 	ClassInterrupted   = "interrupted"    // the context ended, or the connection broke, before the answer
 )
 
-// Late is the outcome of an op for which our time was over.
+// Late is the outcome of an op that was not sent because no time was left.
 var Late = sink.Outcome{Kind: sink.Throttled, Apart: true, Reason: classNotSent}
 
-// Undelivered is the outcome of the ops of a request that got no whole answer; false where it got
-// one.
+// Undelivered returns the outcome for all ops of a request whose answer did not arrive completely.
+// It returns false if the whole answer arrived.
 func Undelivered(ctx context.Context, a Answer) (sink.Outcome, bool) {
 	switch {
 	case a.Err == nil:
