@@ -18,27 +18,29 @@ const Name = "postgres"
 type Settings struct {
 	// Schema is where the tables are. Default "public".
 	Schema string `json:"schema"`
-	// User is the user who connects if auth names none: with auth.kind none, and with sigv4. Empty
-	// means the value of the environment variable PGUSER.
+	// User is the user of the database if auth.kind is none or sigv4, which do not name a user.
+	// Empty means the value of the environment variable PGUSER.
 	User string `json:"user"`
 	// TLS is "verify-full" or "off". Default "off" if the server is on this machine, otherwise
 	// "verify-full".
 	TLS string `json:"tls"`
-	// CAFile is a file of certificates, in the form PEM, that sign the server's. Empty means the
-	// certificates that the system trusts.
+	// CAFile is a file with PEM certificates. They must have signed the certificate of the server.
+	// Empty means the certificates that the system trusts.
 	CAFile string `json:"caFile"`
 	// Language is the text search configuration, such as english. Default "simple".
 	Language string `json:"language"`
-	// RememberDeletes is for how long a table remembers what was deleted, and refuses what is older.
-	// Default 24h.
+	// RememberDeletes is how long a table remembers a deleted document, so that it refuses an older
+	// version. Default 24h.
 	RememberDeletes time.Duration `json:"rememberDeletes"`
 	// Vector is the field of documents that holds a vector.
 	Vector Vector `json:"vector"`
 }
 
-// Vector is a field that becomes a column of pgvector's, with an index.
+// Vector describes a field of documents that gets a column of the type vector (from the extension
+// pgvector), with an index.
 type Vector struct {
-	// Field is a JSON pointer to an array of numbers, such as /embedding. Empty means none.
+	// Field is a JSON pointer to an array of numbers, such as /embedding. Empty means that
+	// documents have no vector.
 	Field string `json:"field"`
 	// Dimensions is how many numbers each vector has.
 	Dimensions int `json:"dimensions"`
@@ -98,7 +100,7 @@ func init() {
 	})
 }
 
-// serviceDatabase is the service that the tokens of a database are signed for.
+// serviceDatabase is the name of the AWS service for which the token of a database is signed.
 const serviceDatabase = "rds-db"
 
 func complete(s sink.Settings) sink.Settings {
@@ -116,7 +118,7 @@ func complete(s sink.Settings) sink.Settings {
 	return s
 }
 
-// longestTable is how many bytes a name of PostgreSQL's may have. It cuts the rest off.
+// longestTable is how many bytes a name in PostgreSQL may have. PostgreSQL truncates a longer name.
 const longestTable = 63
 
 // longestCollection is how many bytes a collection's name may have.

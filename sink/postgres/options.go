@@ -24,26 +24,28 @@ type Options struct {
 	Settings
 
 	// URL is the server's address and the database: postgres://host:5432/database. It has no
-	// credentials and no query. Without a database it is the one that is named as the user.
+	// credentials and no query. If it names no database, PostgreSQL uses the database with the name
+	// of the user.
 	URL string
 	// Index is the name of a collection's table; {collection} is replaced by the collection's name.
-	// Without it there is one table for one collection. Empty means "{collection}".
+	// Without {collection}, Index is one table for one collection. Empty means "{collection}".
 	Index string
-	// Collections are the collections known to be written here. Prepare makes their tables.
+	// Collections are the collections that are known to be written to this sink. Prepare creates
+	// their tables.
 	Collections []event.Collection
-	// BulkDocuments and BulkBytes bound a statement. A document larger than BulkBytes is sent
-	// alone. 0 means 500 and 5 MB.
+	// BulkDocuments and BulkBytes limit one statement. A document larger than BulkBytes is sent
+	// alone. 0 means 500 documents, or 5 MB.
 	BulkDocuments int
 	BulkBytes     int64
-	// Login gives the user and the password of a connection. Nil leaves them to User and to the
-	// environment: PGUSER, PGPASSWORD and the password file.
+	// Login returns the user and the password of a connection. If Login is nil, they come from User
+	// and the environment: PGUSER, PGPASSWORD and the password file.
 	Login sink.Login
 	// Application is the name of this program in the server's list of connections. Empty means
 	// "lull".
 	Application string
 }
 
-// Sink writes to PostgreSQL and reads back. It is safe for concurrent use.
+// Sink writes documents to PostgreSQL and reads them. It is safe for concurrent use.
 type Sink struct {
 	Options
 
@@ -62,7 +64,8 @@ var (
 	_ sink.Preparer  = (*Sink)(nil)
 )
 
-// New checks the options and returns a Sink. It sends nothing; Ping does. Close it after use.
+// New checks the options and returns a Sink. New does not connect to the server. Close the sink
+// after use.
 func New(o Options) (*Sink, error) {
 	o.Schema = cmp.Or(o.Schema, "public")
 	o.Language = cmp.Or(o.Language, "simple")
@@ -82,14 +85,14 @@ func New(o Options) (*Sink, error) {
 	return s, nil
 }
 
-// config is how the server is connected to. Its errors never quote the URL: it might hold a
-// password.
+// config returns the configuration of connections. Its errors never quote the URL, because the URL
+// might contain a password.
 func (o *Options) config() (*pgconn.Config, error) {
 	u, err := exchange.ParseURL(o.URL, "postgres://host:port/database", "postgres", "postgresql")
 	if err != nil {
 		return nil, err
 	}
-	u.RawQuery = "sslmode=disable" // in place of what the environment says: see below
+	u.RawQuery = "sslmode=disable" // overrides the environment; TLSConfig is set below
 	c, err := pgconn.ParseConfig(u.String())
 	if err != nil {
 		return nil, errors.New("sink url: this is not an address of PostgreSQL, or the environment's PG variables are " +
@@ -125,7 +128,7 @@ func (o *Options) tlsConfig(host string) (*tls.Config, error) {
 	return c, nil
 }
 
-// loginError says that no connection was tried, because there were no credentials.
+// loginError says that the sink did not try to connect, because it got no credentials.
 type loginError struct{ err error }
 
 func (e *loginError) Error() string { return e.err.Error() }
@@ -151,5 +154,5 @@ func (s *Sink) Close() error {
 	return nil
 }
 
-// closing is how long a goodbye to the server may take.
-const closing = time.Second
+// closeTimeout is how long closing a connection may take.
+const closeTimeout = time.Second

@@ -15,14 +15,15 @@ import (
 	"github.com/lullhq/lull/sink/internal/exchange"
 )
 
-// Classes of outcomes that PostgreSQL has no code for.
+// Classes of outcomes for which PostgreSQL has no error code.
 const (
-	classNotPostgres = "no_connection" // what is there does not speak to us as PostgreSQL, or not encrypted
+	classNotPostgres = "no_connection" // the server does not answer like PostgreSQL, or does not offer encryption
 	classNewer       = "newer_fence"
 )
 
-// conditions are PostgreSQL's own names of the codes that users of lull meet.
-var conditions = map[string]string{
+// conditionNames maps error codes that users of lull can meet to the names that PostgreSQL gives
+// them.
+var conditionNames = map[string]string{
 	"22000": "data_exception", "22001": "string_data_right_truncation", "22003": "numeric_value_out_of_range", "22007": "invalid_datetime_format",
 	"22023": "invalid_parameter_value", "22P02": "invalid_text_representation", "22P05": "untranslatable_character",
 	"23502": "not_null_violation", "23503": "foreign_key_violation", "23505": "unique_violation",
@@ -35,10 +36,10 @@ var conditions = map[string]string{
 	"57P01": "admin_shutdown", "57P03": "cannot_connect_now", "P0001": "raise_exception",
 }
 
-// reason is what an outcome says about an error: the condition, and the column if there is one. It
-// omits PostgreSQL's text, which quotes documents.
+// reason returns the text of an outcome about an error: the name of the error code, and the column
+// if there is one. It omits PostgreSQL's text, which quotes documents.
 func reason(e *pgconn.PgError) string {
-	class, ok := conditions[e.Code]
+	class, ok := conditionNames[e.Code]
 	if !ok {
 		class = "sqlstate " + strings.Map(func(r rune) rune {
 			if r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' {
@@ -52,21 +53,21 @@ func reason(e *pgconn.PgError) string {
 		return sink.Named(class, "column", e.ColumnName)
 	case e.ConstraintName != "":
 		return sink.Named(class, "constraint", e.ConstraintName)
-	case e.Code == "42703" && of != nil && slices.Contains(written, of[1]):
+	case e.Code == "42703" && of != nil && slices.Contains(ownColumns, of[1]):
 		return sink.Named(class, "column", of[1])
 	}
 	return class
 }
 
-// ownColumn finds the name of a column in a message about one that is missing. PostgreSQL gives it
-// nowhere else. It counts only if lull's statements name that column: a trigger may put content
-// there.
+// ownColumn finds the name of a column in a message about a missing column. PostgreSQL writes that
+// name nowhere else. lull uses the name only if its own statements contain the column, because the
+// text of a trigger may quote content.
 var ownColumn = regexp.MustCompile(`column (?:held\.|excluded\.)?"?([a-z_]+)"? `)
 
-// written are the columns that lull's statements name.
-var written = append([]string{columnSearch, columnEmbedding}, columns...)
+// ownColumns lists the columns that lull's statements name.
+var ownColumns = append([]string{columnSearch, columnEmbedding}, columns...)
 
-// code is what PostgreSQL calls an error; empty for one that it did not tell.
+// code returns PostgreSQL's code of an error, or "" if the error does not come from PostgreSQL.
 func code(err error) string {
 	var e *pgconn.PgError
 	if errors.As(err, &e) {
@@ -75,12 +76,13 @@ func code(err error) string {
 	return ""
 }
 
-// missing reports that the table does not exist.
-func missing(err error) bool { return code(err) == "42P01" }
+// isMissingTable reports whether an error says that a table does not exist.
+func isMissingTable(err error) bool { return code(err) == "42P01" }
 
-// unsent reports that nothing of a statement was sent. pgx also calls "conn closed" safe to retry,
-// which it returns if the connection breaks before the answer. That error alone has no cause.
-func unsent(err error) bool {
+// isUnsent reports whether an error says that no byte of a statement was sent. pgx also says "safe
+// to retry" for its error "conn closed", which it returns if the connection breaks before the
+// answer. isUnsent excludes that error: it is the only one that wraps no cause.
+func isUnsent(err error) bool {
 	var e interface {
 		error
 		SafeToRetry() bool
@@ -88,50 +90,50 @@ func unsent(err error) bool {
 	return errors.As(err, &e) && e.SafeToRetry() && errors.Unwrap(e) != nil
 }
 
-// judge says what an error of a statement means for its documents. ofOne says that it is about one
-// of them: the others may be written.
+// judge returns the outcome for the documents of a statement that failed. ofOne says that the error
+// is about one document, so that the other documents may be written.
 func judge(err error) (o sink.Outcome, ofOne bool) {
 	var e *pgconn.PgError
 	switch {
-	case !errors.As(err, &e) && unsent(err):
+	case !errors.As(err, &e) && isUnsent(err):
 		return exchange.Late, false
 	case e == nil:
 		return sink.Outcome{Kind: sink.Unknown, Reason: exchange.ClassInterrupted}, false
 	case e.SeverityUnlocalized != "ERROR":
-		// The session ended, perhaps in the commit's last step, so the write may have been applied.
+		// The session ended, perhaps during the commit, so the write may have been applied.
 		return sink.Outcome{Kind: sink.Unknown, Reason: reason(e)}, false
 	}
 	m := meaningOf(e)
 	return sink.Outcome{Kind: m.kind, Apart: m.about != server, Reason: reason(e)}, m.about == document
 }
 
-// scope is what an error is about.
+// scope says what an error is about.
 type scope byte
 
 const (
-	document scope = iota // one of the statement: the others may be written
-	table                 // the table, or the moment
-	server                // every table
+	document scope = iota // one document of the statement: the other documents may be written
+	table                 // the table, or only the current moment
+	server                // the server, and so every table
 )
 
-// meaning is the meaning of an error with the severity ERROR.
+// meaning says what an error with the severity ERROR means for lull.
 type meaning struct {
 	kind  sink.OutcomeKind
 	about scope
 }
 
-// meanings are the meanings of codes, and of classes of codes: their first two characters.
+// meanings maps an error code, or the first two characters of a code, to its meaning.
 var meanings = map[string]meaning{
 	"57014": {sink.Throttled, table}, // statement_timeout, or a user canceled the statement
 	"55P03": {sink.Throttled, document},
 	"40":    {sink.Throttled, document},
-	// Too little of something, a server that became a replica, or a fault of the server.
+	// The server lacks a resource, became a replica, or failed.
 	"53": {sink.Throttled, server},
 	"57": {sink.Throttled, server},
 	"58": {sink.Throttled, server},
 	"XX": {sink.Throttled, server},
 	"25": {sink.Throttled, server},
-	// Another document may have to come or go first.
+	// The document may be accepted later, after another document was written or deleted.
 	"23503": {sink.Refused, document},
 	"23505": {sink.Refused, document},
 	"P0":    {sink.Refused, document},
@@ -154,7 +156,7 @@ func meaningOf(e *pgconn.PgError) meaning {
 	return meaning{sink.Refused, document}
 }
 
-// notConnected judges why there is no connection: nothing was sent.
+// notConnected returns the outcome if there is no connection, so that nothing was sent.
 func notConnected(ctx context.Context, err error) sink.Outcome {
 	var e *pgconn.PgError
 	var login *loginError

@@ -10,27 +10,29 @@ import (
 )
 
 // maxConnections is how many connections a sink opens at most. A Lambda function handles one turn
-// at a time and so has one; the others wait for theirs.
+// at a time, and so opens one connection. In other programs, further requests wait for a free
+// connection.
 const maxConnections = 4
 
-// Ages of a connection that waits.
+// Limits for how long a connection has been idle.
 const (
-	// unseen is after how long it is looked at before it is used.
-	unseen = time.Second
-	// stale is after how long it is given up: a load balancer may have dropped it and say nothing.
-	stale = time.Minute
+	// checkAfter is the time after which get checks an idle connection before use.
+	checkAfter = time.Second
+	// dropAfter is the time after which get closes an idle connection. A load balancer may have
+	// dropped the connection without a message.
+	dropAfter = time.Minute
 )
 
 // errBusy says that the context ended while every connection was in use.
 var errBusy = errors.New("all connections are in use")
 
-// pool keeps connections between requests. It is safe for concurrent use.
+// pool keeps open connections between requests. It is safe for concurrent use.
 type pool struct {
 	open  func(context.Context) (*pgconn.PgConn, error)
 	slots chan struct{} // one for each connection
 
 	mu     sync.Mutex
-	idle   []idle // the one used last is the last
+	idle   []idle // in order of use; the last one was used last
 	closed bool
 }
 
@@ -43,7 +45,7 @@ func newPool(open func(context.Context) (*pgconn.PgConn, error)) pool {
 	return pool{open: open, slots: make(chan struct{}, maxConnections)}
 }
 
-// get returns a connection that seems to work. Give it back with put.
+// get returns a connection that seems to work. The caller returns the connection with put.
 func (p *pool) get(ctx context.Context) (*pgconn.PgConn, error) {
 	select {
 	case p.slots <- struct{}{}:
@@ -56,7 +58,7 @@ func (p *pool) get(ctx context.Context) (*pgconn.PgConn, error) {
 			break
 		}
 		age := time.Since(last.since)
-		if age < unseen || age < stale && last.conn.Ping(ctx) == nil {
+		if age < checkAfter || age < dropAfter && last.conn.Ping(ctx) == nil {
 			return last.conn, nil
 		}
 		bye(last.conn)
@@ -78,7 +80,7 @@ func (p *pool) take() (last idle, ok bool) {
 	return last, ok
 }
 
-// put gives a connection back. A broken connection is already closed, and is dropped.
+// put returns a connection to the pool. A broken connection is already closed, and put drops it.
 func (p *pool) put(conn *pgconn.PgConn) {
 	p.mu.Lock()
 	keep := !p.closed && !conn.IsClosed()
@@ -103,7 +105,7 @@ func (p *pool) close() {
 }
 
 func bye(conn *pgconn.PgConn) {
-	ctx, cancel := context.WithTimeout(context.Background(), closing)
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	_ = conn.Close(ctx) // nothing is left to do on it
+	_ = conn.Close(ctx) // the connection is not used any more
 }

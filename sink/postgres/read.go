@@ -16,10 +16,10 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// pageSize is how many documents All and Range hold at a time.
+// pageSize is how many documents All and Range keep in memory at a time.
 const pageSize = 100
 
-// Ping asks whether writes would be taken.
+// Ping asks the server whether it accepts writes.
 func (s *Sink) Ping(ctx context.Context) error {
 	rows, err := s.query(ctx, `SELECT current_setting('transaction_read_only')`)
 	switch {
@@ -31,7 +31,7 @@ func (s *Sink) Ping(ctx context.Context) error {
 	return nil
 }
 
-// query returns the rows of one statement.
+// query runs one statement and returns its rows.
 func (s *Sink) query(ctx context.Context, statement string, values ...string) ([][][]byte, error) {
 	conn, err := s.pool.get(ctx)
 	if err != nil {
@@ -41,12 +41,12 @@ func (s *Sink) query(ctx context.Context, statement string, values ...string) ([
 	return rowsOf(ctx, conn, statement, values...)
 }
 
-// rowsOf is query on a connection.
+// rowsOf runs one statement on a connection and returns its rows.
 func rowsOf(ctx context.Context, conn *pgconn.PgConn, statement string, values ...string) ([][][]byte, error) {
 	args, formats := make([][]byte, len(values)), make([]int16, len(values))
 	for i, v := range values {
 		args[i] = []byte(v)
-		if strings.HasPrefix(v, "\x00") { // an array in binary: no text begins so
+		if strings.HasPrefix(v, "\x00") { // an array in binary format: no text begins with this byte
 			formats[i] = 1
 		}
 	}
@@ -54,7 +54,7 @@ func rowsOf(ctx context.Context, conn *pgconn.PgConn, statement string, values .
 	return result.Rows, result.Err
 }
 
-// hints say what to do about errors that their own text does not explain.
+// hints says what an operator can do about errors whose text does not explain that.
 var hints = map[string]string{
 	"28P01": "the user or the password is wrong: check the sink's auth",
 	"28000": "this user may not connect from here, or only with encryption: check the sink's auth, tls and pg_hba.conf",
@@ -67,21 +67,21 @@ var hints = map[string]string{
 	"0A000": "the server does not have the extension: install pgvector there",
 }
 
-// Error says that a request other than a write failed. It quotes no document.
+// Error says that a request other than a write failed. It never quotes a document.
 type Error struct {
 	Doing  string
 	Reason string
 	Err    error
 }
 
-// Error says what failed, why, and what helps against it.
+// Error returns a text that says what failed, why, and what an operator can do.
 func (e *Error) Error() string { return e.Doing + ": postgres: " + e.Reason }
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// explain makes an error that an operator can read. The server's text about a statement may quote a
-// document, so the error names only the condition.
+// explain returns an error for operators. The server's text about a statement may quote a document,
+// so the error only names the error code.
 func (s *Sink) explain(doing string, err error) error {
 	var e *pgconn.PgError
 	text := err.Error()
@@ -96,10 +96,10 @@ func (s *Sink) explain(doing string, err error) error {
 	return &Error{Doing: doing, Reason: text, Err: err}
 }
 
-// fields are the columns of a document as it is read.
-const fields = `id, version, order_key, fence, (extract(epoch FROM indexed_at) * 1000000)::bigint, document`
+// documentColumns lists the columns that reads of documents select.
+const documentColumns = `id, version, order_key, fence, (extract(epoch FROM indexed_at) * 1000000)::bigint, document`
 
-// stored is a row of fields.
+// stored converts a row of documentColumns into a document.
 func stored(c event.Collection, row [][]byte) (sink.Stored, error) {
 	fence, err := strconv.ParseInt(string(row[3]), 10, 64)
 	at, err2 := strconv.ParseInt(string(row[4]), 10, 64)
@@ -125,12 +125,12 @@ func (s *Sink) Get(ctx context.Context, doc event.DocID) (sink.Stored, bool, err
 
 // Documents returns documents with their content, in one statement for each collection.
 func (s *Sink) Documents(ctx context.Context, docs []event.DocID) ([]sink.Stored, error) {
-	return s.pick(ctx, fields, docs)
+	return s.pick(ctx, documentColumns, docs)
 }
 
-// Marks returns what lull wrote with the documents.
+// Marks returns the metadata that lull wrote with the documents, without the documents.
 func (s *Sink) Marks(ctx context.Context, docs []event.DocID) ([]sink.Stored, error) {
-	return s.pick(ctx, strings.TrimSuffix(fields, "document")+"NULL", docs)
+	return s.pick(ctx, strings.TrimSuffix(documentColumns, "document")+"NULL", docs)
 }
 
 func (s *Sink) pick(ctx context.Context, what string, docs []event.DocID) ([]sink.Stored, error) {
@@ -147,7 +147,7 @@ func (s *Sink) pick(ctx context.Context, what string, docs []event.DocID) ([]sin
 		}
 		all, err := s.documents(ctx, c, `SELECT `+what+` FROM `+s.table(index)+` WHERE id = ANY ($1) AND document IS NOT NULL`,
 			string(textArray(of)))
-		if err != nil && !missing(err) {
+		if err != nil && !isMissingTable(err) {
 			return nil, s.explain("get documents of "+string(c), err)
 		}
 		for _, d := range all {
@@ -161,7 +161,7 @@ func (s *Sink) pick(ctx context.Context, what string, docs []event.DocID) ([]sin
 	return out, nil
 }
 
-// documents returns the documents in rows of fields.
+// documents runs a statement that selects documentColumns, and returns the documents.
 func (s *Sink) documents(ctx context.Context, c event.Collection, statement string, values ...string) ([]sink.Stored,
 	error,
 ) {
@@ -173,8 +173,8 @@ func (s *Sink) documents(ctx context.Context, c event.Collection, statement stri
 	return found, err
 }
 
-// All calls f for each document, by collection and id. It pages by id, and may or may not see
-// documents that are written at the same time.
+// All calls f for each document, sorted by collection and id. It reads pages by id, and may miss
+// documents that are written in the meantime.
 func (s *Sink) All(ctx context.Context, f func(sink.Stored) error) error {
 	tables, err := s.tables(ctx)
 	if err != nil {
@@ -188,17 +188,17 @@ func (s *Sink) All(ctx context.Context, f func(sink.Stored) error) error {
 	return nil
 }
 
-// Range pages through one collection.
+// Range calls f for each document of one collection, from the first id after the given one.
 func (s *Sink) Range(ctx context.Context, c event.Collection, after string, f func(sink.Stored) error) error {
 	index, ok := s.names.Index(c)
 	if !ok {
 		return nil
 	}
-	statement := fmt.Sprintf(`SELECT %s FROM %s WHERE id > $1 AND document IS NOT NULL ORDER BY id LIMIT %d`, fields,
+	statement := fmt.Sprintf(`SELECT %s FROM %s WHERE id > $1 AND document IS NOT NULL ORDER BY id LIMIT %d`, documentColumns,
 		s.table(index), pageSize)
 	for more := true; more; {
 		page, err := s.documents(ctx, c, statement, escape(after))
-		if err != nil && !missing(err) {
+		if err != nil && !isMissingTable(err) {
 			return s.explain("read "+string(c), err)
 		}
 		for _, d := range page {
@@ -212,7 +212,7 @@ func (s *Sink) Range(ctx context.Context, c event.Collection, after string, f fu
 	return nil
 }
 
-// tables are the collections that have a table of lull's, sorted.
+// tables returns the collections with a table that has lull's columns, sorted.
 func (s *Sink) tables(ctx context.Context) ([]event.Collection, error) {
 	rows, err := s.query(ctx, `SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = $1 AND c.relkind IN ('r', 'p', 'v') AND (SELECT count(*) FROM pg_attribute a
@@ -231,8 +231,8 @@ WHERE n.nspname = $1 AND c.relkind IN ('r', 'p', 'v') AND (SELECT count(*) FROM 
 	return found, nil
 }
 
-// Search finds documents that contain every word of the text, in one field or anywhere, best first.
-// Words that the text search configuration leaves out are not looked for.
+// Search finds documents that contain every word of the text, in one field or in any field, best
+// first. It ignores words that the text search configuration omits, such as stop words.
 func (s *Sink) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) {
 	whole, beginning := q.Parts()
 	if q.Limit <= 0 || whole == "" && beginning == "" {
@@ -241,12 +241,12 @@ func (s *Sink) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) 
 	text, _ := sink.Query{Text: q.Text}.Parts()
 	begins := ""
 	if beginning != "" {
-		begins = literal(beginning) + ":*" // letters and digits: see Parts
+		begins = literal(beginning) + ":*" // contains only letters and digits: see Parts
 	}
 	in, narrowed := columnSearch, "true"
 	if q.Field != "" {
-		in = s.words("document #> " + path(strings.Split(q.Field, ".")))
-		narrowed = columnSearch + " @@ asked" // what the index answers; the field is compared after it
+		in = s.wordsOf("document #> " + path(strings.Split(q.Field, ".")))
+		narrowed = columnSearch + " @@ asked" // the index finds candidates, and then their field is compared
 	}
 	tables, err := s.tables(ctx)
 	if err != nil {
@@ -266,7 +266,7 @@ func (s *Sink) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) 
 		rows, err := s.query(ctx, fmt.Sprintf(`SELECT %s, ts_rank(%s, asked, 1) AS rank FROM %s,
   LATERAL (SELECT plainto_tsquery(%s, $1) || (plainto_tsquery(%[4]s, $2) && to_tsquery(%[4]s, $3)) AS asked) AS query
 WHERE document IS NOT NULL AND %[5]s AND %[2]s @@ asked ORDER BY rank DESC, id LIMIT %[6]d`,
-			fields, in, s.table(index), language, narrowed, q.Limit), text, whole, begins)
+			documentColumns, in, s.table(index), language, narrowed, q.Limit), text, whole, begins)
 		if err != nil {
 			return nil, s.explain("search "+string(c), err)
 		}
@@ -287,7 +287,7 @@ WHERE document IS NOT NULL AND %[5]s AND %[2]s @@ asked ORDER BY rank DESC, id L
 	return found, nil
 }
 
-// Sample names a document of the collection.
+// Sample returns the id of a document of the collection.
 func (s *Sink) Sample(ctx context.Context, c event.Collection) (event.DocID, bool, error) {
 	index, ok := s.names.Index(c)
 	if !ok {
@@ -295,7 +295,7 @@ func (s *Sink) Sample(ctx context.Context, c event.Collection) (event.DocID, boo
 	}
 	rows, err := s.query(ctx, `SELECT id FROM `+s.table(index)+` WHERE document IS NOT NULL LIMIT 1`)
 	switch {
-	case missing(err), err == nil && len(rows) == 0:
+	case isMissingTable(err), err == nil && len(rows) == 0:
 		return "", false, nil
 	case err != nil:
 		return "", false, s.explain("name a document of "+string(c), err)
@@ -303,24 +303,25 @@ func (s *Sink) Sample(ctx context.Context, c event.Collection) (event.DocID, boo
 	return event.DocID(string(c) + "#" + unescape(string(rows[0][0]))), true, nil
 }
 
-// generation names a table by the database system, its history, and the table's number and file. A
-// restored backup has another history, and TRUNCATE makes a new file. It is empty for a table that
-// a crash empties, or in which a trigger or rule may change documents.
-const generation = `SELECT concat_ws('/', system.system_identifier, history.timeline_id, c.oid, pg_relation_filenode(c.oid))
+// generationQuery returns a text that identifies a table: the database system, the timeline, and
+// the number and file of the table. A restored backup has another timeline, and TRUNCATE makes a
+// new file. The query returns no row for an unlogged table, which a crash empties. It also returns
+// none for a table in which a trigger or rule may change documents.
+const generationQuery = `SELECT concat_ws('/', system.system_identifier, history.timeline_id, c.oid, pg_relation_filenode(c.oid))
 FROM pg_class c, pg_control_system() AS system, pg_control_checkpoint() AS history
 WHERE c.oid = to_regclass($1) AND c.relkind = 'r' AND c.relpersistence = 'p' AND NOT c.relhasrules
   AND NOT EXISTS (SELECT 1 FROM pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND t.tgtype::int & 2 <> 0)`
 
-// Generation names the table that holds the collection now.
+// Generation returns a text that identifies the collection's current table.
 func (s *Sink) Generation(ctx context.Context, c event.Collection) (string, error) {
 	index, ok := s.names.Index(c)
 	if !ok {
 		return "", nil
 	}
-	rows, err := s.query(ctx, generation, s.table(index))
+	rows, err := s.query(ctx, generationQuery, s.table(index))
 	switch {
 	case slices.Contains([]string{"42501", "42883", "0A000"}, code(err)):
-		return "", nil // a service that does not tell: nothing is recognised there
+		return "", nil // the service does not permit the query, so the table cannot be recognised
 	case err != nil:
 		return "", s.explain("read which table "+index+" is", err)
 	case len(rows) == 0:

@@ -10,40 +10,42 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// columns are those that lull writes. A table may have more, such as generated ones.
+// columns lists the columns that lull writes. A table may have more columns, such as generated
+// columns.
 var columns = []string{"id", "fence", "version", "order_key", "indexed_at", "document"}
 
-// Columns that follow from the document.
+// Generated columns, which PostgreSQL computes from the document.
 const (
 	columnSearch    = "search"
 	columnEmbedding = "embedding"
 )
 
-// kindsOfText are the values of a document that can be searched.
+// kindsOfText lists the types of values in a document that a search can find.
 const kindsOfText = `'["string", "numeric", "boolean"]'::jsonb`
 
-// words is the expression for the searchable words in a part of a document.
-func (s *Sink) words(part string) string {
+// wordsOf returns the SQL expression for the searchable words in a part of a document.
+func (s *Sink) wordsOf(part string) string {
 	return "json_to_tsvector(" + literal(s.Language) + "::regconfig, " + part + ", " + kindsOfText + ")"
 }
 
-// vector is the expression for a document's vector.
-func (s *Sink) vector() string {
+// vectorOf returns the SQL expression for the vector of a document.
+func (s *Sink) vectorOf() string {
 	return fmt.Sprintf("(document #>> %s)::vector(%d)", path(strings.Split(s.Vector.Field, "/")[1:]), s.Vector.Dimensions)
 }
 
-// generated are the columns that follow from the document, with their types and expressions.
-func (s *Sink) generated() []string {
-	all := []string{columnSearch + " tsvector GENERATED ALWAYS AS (" + s.words("document") + ") STORED"}
+// generatedColumns returns the definitions of the columns that PostgreSQL computes from the
+// document.
+func (s *Sink) generatedColumns() []string {
+	all := []string{columnSearch + " tsvector GENERATED ALWAYS AS (" + s.wordsOf("document") + ") STORED"}
 	if s.Vector.Field != "" {
 		all = append(all, fmt.Sprintf("%s vector(%d) GENERATED ALWAYS AS (%s) STORED", columnEmbedding,
-			s.Vector.Dimensions, s.vector()))
+			s.Vector.Dimensions, s.vectorOf()))
 	}
 	return all
 }
 
-// indices are the statements that make what a table is searched by.
-func (s *Sink) indices(table string) []string {
+// indexStatements returns the statements that create the indices of a table.
+func (s *Sink) indexStatements(table string) []string {
 	all := []string{
 		"CREATE INDEX ON " + table + " USING gin (" + columnSearch + ")",
 		"CREATE INDEX ON " + table + " (indexed_at) WHERE document IS NULL", // see forget
@@ -58,7 +60,8 @@ func (s *Sink) indices(table string) []string {
 	return all
 }
 
-// Table returns the statements that make the table of an index, for operators who do it themselves.
+// Table returns the statements that create the table of an index, for operators who run them
+// themselves.
 func (s *Sink) Table(index string) []string {
 	table := s.table(index)
 	return append([]string{
@@ -69,24 +72,25 @@ func (s *Sink) Table(index string) []string {
   order_key text NOT NULL,
   indexed_at timestamptz NOT NULL,
   document json,
-  ` + strings.Join(s.generated(), ",\n  ") + "\n)",
+  ` + strings.Join(s.generatedColumns(), ",\n  ") + "\n)",
 		"COMMENT ON TABLE " + table + " IS 'written by lull; a row without a document remembers a delete'",
-	}, s.indices(table)...)
+	}, s.indexStatements(table)...)
 }
 
-// creating is a lock of the database: of those who find a table missing, one makes it.
-const creating = `SELECT pg_advisory_xact_lock(7811887)`
+// lockCreation takes a lock in the database. If several programs find that a table is missing, one
+// after another tries to create it.
+const lockCreation = `SELECT pg_advisory_xact_lock(7811887)`
 
-// create makes a table unless it is there.
+// create creates a table, unless the table exists.
 func (s *Sink) create(ctx context.Context, conn *pgconn.PgConn, index string) error {
-	steps := append([]string{"BEGIN", creating}, s.Table(index)...)
+	steps := append([]string{"BEGIN", lockCreation}, s.Table(index)...)
 	for i, step := range append(steps, "COMMIT") {
 		_, err := conn.Exec(ctx, step).ReadAll()
 		if err != nil && !conn.IsClosed() {
 			_, _ = conn.Exec(ctx, "ROLLBACK").ReadAll()
 		}
 		if i == 2 && code(err) == "42P07" {
-			return nil // another program made it first
+			return nil // another program created the table first
 		}
 		if err != nil {
 			return err
@@ -95,10 +99,10 @@ func (s *Sink) create(ctx context.Context, conn *pgconn.PgConn, index string) er
 	return nil
 }
 
-// Prepare makes the tables of the known collections. If the settings name a field for vectors, it
-// also makes their extension. A table that exists keeps its contents. If it does not fit the
-// settings, the error has the statement that changes it. On a large table that statement takes
-// long, and blocks all writes.
+// Prepare creates the tables of the known collections. If the settings name a field for vectors, it
+// also creates the extension pgvector. An existing table keeps its contents. If an existing table
+// does not fit the settings, the error contains the statement that changes the table. On a large
+// table that statement takes long, and blocks all writes.
 func (s *Sink) Prepare(ctx context.Context) error {
 	conn, err := s.pool.get(ctx)
 	if err != nil {
@@ -115,7 +119,7 @@ func (s *Sink) Prepare(ctx context.Context) error {
 		if !ok {
 			continue
 		}
-		if err := s.fitting(ctx, conn, index); !errors.Is(err, errNoTable) {
+		if err := s.checkTable(ctx, conn, index); !errors.Is(err, errNoTable) {
 			if err != nil {
 				return err
 			}
@@ -128,7 +132,8 @@ func (s *Sink) Prepare(ctx context.Context) error {
 	return nil
 }
 
-// Preparation are the statements that make the tables, for a migration of the operator's own.
+// Preparation returns the statements that create the tables. Operators can put them into a
+// migration.
 func (s *Sink) Preparation() (string, error) {
 	var all []string
 	if s.Vector.Field != "" {
@@ -142,11 +147,11 @@ func (s *Sink) Preparation() (string, error) {
 	return strings.Join(all, ";\n") + ";\n", nil
 }
 
-// extend makes the extension of vectors unless it is there.
+// extend creates the extension pgvector, unless the extension exists.
 func (s *Sink) extend(ctx context.Context, conn *pgconn.PgConn) error {
 	rows, err := rowsOf(ctx, conn, `SELECT 1 FROM pg_extension WHERE extname = 'vector'`)
 	if err == nil && len(rows) == 0 {
-		_, err = conn.Exec(ctx, creating+"; CREATE EXTENSION IF NOT EXISTS vector").ReadAll() // one transaction
+		_, err = conn.Exec(ctx, lockCreation+"; CREATE EXTENSION IF NOT EXISTS vector").ReadAll() // one transaction
 	}
 	if err != nil {
 		return s.explain("make the extension vector (pgvector)", err)
@@ -156,8 +161,8 @@ func (s *Sink) extend(ctx context.Context, conn *pgconn.PgConn) error {
 
 var errNoTable = errors.New("the table does not exist")
 
-// fitting compares a table with the settings.
-func (s *Sink) fitting(ctx context.Context, conn *pgconn.PgConn, index string) error {
+// checkTable returns an error if a table does not fit the settings.
+func (s *Sink) checkTable(ctx context.Context, conn *pgconn.PgConn, index string) error {
 	table := s.table(index)
 	rows, err := rowsOf(ctx, conn, `SELECT a.attname, format_type(a.atttypid, a.atttypmod), coalesce(pg_get_expr(d.adbin, d.adrelid), ''), c.relkind
 FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
@@ -171,7 +176,7 @@ WHERE c.oid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped`, table)
 	}
 	has := func(name, of, expression string) (there, fits bool) {
 		at := slices.IndexFunc(rows, func(r [][]byte) bool { return string(r[0]) == name })
-		// A view shows the types of its columns, and not what they are made of.
+		// The catalog has the types of a view's columns, but not their expressions.
 		return at >= 0, at >= 0 && string(rows[at][1]) == of &&
 			(string(rows[at][3]) == "v" || strings.Contains(string(rows[at][2]), expression))
 	}
@@ -190,27 +195,29 @@ WHERE c.oid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped`, table)
 			continue
 		}
 		there, fits := has(want.name, want.of, want.expression)
-		change := "ADD COLUMN " + s.generated()[i]
+		change := "ADD COLUMN " + s.generatedColumns()[i]
 		if there {
 			change = "DROP COLUMN " + want.name + ", " + change
 		}
 		if !fits {
 			return fmt.Errorf("postgres: the column %s of %s does not fit the settings: run ALTER TABLE %s %s; %s",
-				want.name, table, table, change, s.indices(table)[2*i])
+				want.name, table, table, change, s.indexStatements(table)[2*i])
 		}
 	}
 	return nil
 }
 
-// table is the name of an index in statements.
+// table returns the quoted name of an index, with the schema, for statements.
 func (s *Sink) table(index string) string { return identifier(s.Schema) + "." + identifier(index) }
 
 func identifier(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
-// literal is a text in a statement. A backslash is an ordinary character, as by default since 9.1.
+// literal quotes a text for a statement. A backslash is an ordinary character, which is
+// PostgreSQL's default since 9.1.
 func literal(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 
-// path is the path to a part of a document, from the tokens of a JSON pointer.
+// path returns the SQL array for the path to a part of a document, from the tokens of a JSON
+// pointer.
 func path(tokens []string) string {
 	quoted := make([]string, len(tokens))
 	for i, t := range tokens {
@@ -219,8 +226,8 @@ func path(tokens []string) string {
 	return "ARRAY[" + strings.Join(quoted, ", ") + "]::text[]"
 }
 
-// PostgreSQL's texts have no U+0000, and ids may. escape keeps every other text as it is and keeps
-// the order of all of them, so that what is sorted here is sorted there.
+// An id may contain U+0000, but a text in PostgreSQL cannot. escape changes only texts with U+0000
+// or U+0001. It keeps the order of all texts, so that Go and PostgreSQL sort ids in the same way.
 var (
 	escaper   = strings.NewReplacer("\x00", "\x01\x01", "\x01", "\x01\x02")
 	unescaper = strings.NewReplacer("\x01\x01", "\x00", "\x01\x02", "\x01")

@@ -16,11 +16,11 @@ import (
 )
 
 // Write sends the ops in as few statements as the bounds allow, one after another; see sink.Sink.
-// After a refusal that is about the server as a whole the rest is not sent.
+// If the server as a whole refuses, Write does not send the remaining ops.
 func (s *Sink) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	b := exchange.Batch{Same: true}
 	entries := b.Prepare(ctx, ops, s.names, nil)
-	// Writers that lock rows in one order never wait for each other in a circle.
+	// All writers lock rows in the same order, so they cannot cause a deadlock.
 	slices.SortFunc(entries, func(a, b exchange.Entry) int {
 		return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(a.Doc.ID(), b.Doc.ID()))
 	})
@@ -32,8 +32,8 @@ func (s *Sink) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	return b.Outcomes
 }
 
-// send writes entries of one table. whole is the outcome of all of them where there is no
-// connection.
+// send writes the entries of one table. If there is no connection, whole is the outcome of all
+// entries.
 func (s *Sink) send(ctx context.Context, b *exchange.Batch, entries []exchange.Entry) (whole *sink.Outcome) {
 	conn, err := s.pool.get(ctx)
 	if err != nil {
@@ -49,15 +49,15 @@ func (s *Sink) send(ctx context.Context, b *exchange.Batch, entries []exchange.E
 	return nil
 }
 
-// halve writes entries in one statement. If the contents are refused, it writes them in two
-// statements, and so on until the document to blame is alone. A refused statement has applied
-// nothing.
+// halve writes entries in one statement. If the server refuses the contents, halve writes each half
+// in a separate statement, and so on until the document to blame is alone. A refused statement has
+// applied nothing.
 func (s *Sink) halve(ctx context.Context, conn *pgconn.PgConn, b *exchange.Batch, entries []exchange.Entry) {
 	if ctx.Err() != nil || conn.IsClosed() {
-		return // their outcome is that they were not sent
+		return // the entries keep the outcome that they were not sent
 	}
 	written, err := s.upsert(ctx, conn, entries)
-	if missing(err) {
+	if isMissingTable(err) {
 		entries, written, err = s.make(ctx, conn, b, entries, err)
 	}
 	if err == nil {
@@ -78,13 +78,14 @@ func (s *Sink) halve(ctx context.Context, conn *pgconn.PgConn, b *exchange.Batch
 	}
 	b.All(entries, inTable(o, entries[0].Index))
 	if b.Saw(o) {
-		// The connected server may not take writes. The next connection may reach another server.
+		// This server may not accept writes. The next connection may reach another server.
 		bye(conn)
 	}
 }
 
-// make creates a missing table, and writes the documents that may be its first. A delete of a
-// document that should be there is not written. Otherwise it would count as done in an empty table.
+// make creates a missing table and writes the entries. It does not write a delete of a document
+// that should exist. Otherwise such a delete would count as done, although the table is new and
+// empty.
 func (s *Sink) make(
 	ctx context.Context, conn *pgconn.PgConn, b *exchange.Batch, entries []exchange.Entry, absent error,
 ) (rest []exchange.Entry, written map[string]bool, err error) {
@@ -106,8 +107,8 @@ func (s *Sink) make(
 	}
 	switch o, ofOne := judge(err); {
 	case code(err) == "42501":
-		err = absent // a user must make the table, or grant us the right
-	case ofOne: // but a table has no document yet
+		err = absent // a user must create the table, or grant lull the right to create tables
+	case ofOne: // PostgreSQL blames a document, but creating a table involves no document
 		if o.Kind != sink.Throttled {
 			o.Kind = sink.Configuration
 		}
@@ -125,8 +126,9 @@ func inTable(o sink.Outcome, index string) sink.Outcome {
 	return o
 }
 
-// upsert inserts or replaces the rows whose fence is not greater than the new one. It returns the
-// ids of the written rows. It gives the server a little less time than we wait.
+// upsert inserts the rows of the entries. It replaces an existing row unless the fence of that row
+// is greater. It returns the ids of the written rows. The statement's time-out is a little shorter
+// than the deadline of ctx.
 func (s *Sink) upsert(ctx context.Context, conn *pgconn.PgConn, entries []exchange.Entry) (map[string]bool, error) {
 	columns := make([][]*string, 6)
 	for _, e := range entries {
@@ -161,12 +163,12 @@ RETURNING id`, values, formats)
 	return written, err
 }
 
-// limited runs one statement in a transaction whose time is bounded, and returns its rows.
+// limited runs one statement in a transaction with a time-out, and returns its rows.
 func limited(ctx context.Context, conn *pgconn.PgConn, statement string, values [][]byte, formats []int16) ([][][]byte,
 	error,
 ) {
 	var b pgconn.Batch
-	b.ExecParams(limits, limitsOf(ctx), nil, nil, nil)
+	b.ExecParams(setLimits, limitsOf(ctx), nil, nil, nil)
 	b.ExecParams(statement, values, nil, formats, nil)
 	results, err := conn.ExecBatch(ctx, &b).ReadAll()
 	if err != nil {
@@ -175,11 +177,12 @@ func limited(ctx context.Context, conn *pgconn.PgConn, statement string, values 
 	return results[len(results)-1].Rows, nil
 }
 
-// limits bounds what follows in the same transaction. A proxy between us and the server may give
-// each transaction another session, so nothing is set for longer.
-const limits = `SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', $2, true)`
+// setLimits sets time-outs for the current transaction only. A proxy before the server may give
+// each transaction another session, so a setting must not outlive the transaction.
+const setLimits = `SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', $2, true)`
 
-// Bounds of a statement if the context has no deadline, and of waiting for another session's lock.
+// slowStatement is the time-out of a statement if the context has no deadline. longestLock is how
+// long a statement waits for a lock of another session.
 const (
 	slowStatement = 30 * time.Second
 	longestLock   = 500 * time.Millisecond
@@ -194,8 +197,9 @@ func limitsOf(ctx context.Context) [][]byte {
 	return [][]byte{ms(left), ms(min(left/4, longestLock))}
 }
 
-// forget removes old deletes whose time has passed, up to about twice as many as entries were
-// written. So old deletes never pile up. A failure is harmless.
+// forget removes rows of deleted documents that are older than RememberDeletes. It removes up to
+// about twice as many rows as entries were written, so such rows do not accumulate. A failure is
+// harmless.
 func (s *Sink) forget(ctx context.Context, conn *pgconn.PgConn, entries []exchange.Entry) {
 	if ctx.Err() != nil || conn.IsClosed() {
 		return
@@ -207,7 +211,7 @@ WHERE document IS NULL AND indexed_at < $1::timestamptz LIMIT $2::int FOR UPDATE
 		[][]byte{[]byte(before), fmt.Append(nil, 2*len(entries)+10)}, nil)
 }
 
-// textArray is an array of texts in PostgreSQL's binary format; nil is NULL.
+// textArray encodes an array of texts in PostgreSQL's binary format. nil becomes NULL.
 func textArray(texts []*string) []byte {
 	const oidText = 25
 	n := 20

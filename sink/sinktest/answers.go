@@ -15,22 +15,24 @@ import (
 // Answer is one row of a kind's table of answers: the state of the engine, its answer in that
 // state, and the outcomes of a put and a delete in one request.
 type Answer struct {
-	Engine string // its state, such as "the index is closed"
-	Says   string // what it answers, in its own words
-	// Put and Delete are the outcomes. The status is not compared.
+	Engine string // the state of the engine, such as "the index is closed"
+	Says   string // the answer, in the engine's own words
+	// Put and Delete are the wanted outcomes of the put and the delete. Their Status is not
+	// compared.
 	Put, Delete sink.Outcome
 	Why         string // why the outcome is right
-	// Document is the document of the put. If empty, it is one that every index accepts.
+	// Document is the document of the put. If Document is empty, the put has a document that every
+	// index accepts.
 	Document string
-	// Open returns a sink whose engine is in this state. It may be called more than once.
+	// Open returns a sink whose engine is in this state. Open may be called more than once.
 	Open func(t *testing.T) sink.Sink
 }
 
-// Name is the name of the row's test.
+// Name returns the name of the test for this row.
 func (a Answer) Name() string { return a.Engine + ": " + a.Says }
 
-// Secret is in every document of the rows, and in every part of them that an engine quotes. No
-// reason may contain it.
+// Secret is a text in every document of the rows, and in every text of an engine that quotes a
+// document. The reason of an outcome must not contain this text.
 const Secret = "secret"
 
 // Ops returns the ops of each row: a put of a new document, and a delete of a document that should
@@ -41,9 +43,9 @@ func Ops() []sink.Op {
 	return []sink.Op{put(docID("content", "a"), 1, `{"title":"`+Secret+`"}`), gone}
 }
 
-// Answers checks each row of a kind's table. A table must have a row for every kind of outcome, but
-// for those in never, which the engine cannot cause. An example is Newer, for an engine without
-// versions.
+// Answers checks each row of a kind's table. A table must have a row for every kind of outcome,
+// except for the kinds in never, which the engine cannot cause. An example is Newer, for an engine
+// without versions.
 func Answers(t *testing.T, rows []Answer, never ...sink.OutcomeKind) {
 	t.Helper()
 	found := map[sink.OutcomeKind]bool{}
@@ -61,7 +63,7 @@ func Answers(t *testing.T, rows []Answer, never ...sink.OutcomeKind) {
 	}
 }
 
-// Check writes the row's ops and compares their outcomes.
+// Check writes the ops of the row to a sink and compares the outcomes.
 func (a Answer) Check(t *testing.T, s sink.Sink) {
 	t.Helper()
 	ops := Ops()
@@ -80,7 +82,7 @@ func (a Answer) Check(t *testing.T, s sink.Sink) {
 	}
 }
 
-// Table is the rows as a table of Markdown, for the documentation of a kind.
+// Table returns the rows as a Markdown table, for the documentation of a kind.
 func Table(rows []Answer) string {
 	var b strings.Builder
 	b.WriteString("| the engine | what it says | outcome | why |\n|---|---|---|---|\n")
@@ -90,8 +92,9 @@ func Table(rows []Answer) string {
 	return b.String()
 }
 
-// Page holds the table of a page to the rows. It stands between a line that names the command by
-// which it is written, <!-- answers: COMMAND -->, and <!-- end -->. With write it is written.
+// Page checks that the table in a Markdown page equals the rows. The table is between the lines
+// <!-- answers: COMMAND --> and <!-- end -->. COMMAND is the command that writes the table. If
+// write is set, Page writes the table.
 func Page(t *testing.T, path, command string, rows []Answer, write bool) {
 	t.Helper()
 	begin, end := "<!-- answers: "+command+" -->\n", "<!-- end -->\n"

@@ -9,7 +9,7 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// fences are the duties that depend on whether a sink compares versions.
+// fences contains the tests that depend on whether a sink compares fences.
 var fences = []duty{
 	{"a smaller fence is refused as newer", withVersions, func(t *testing.T, b *bundle) {
 		op := put(docID("content", "a"), 10, `{"n":10}`)
@@ -69,8 +69,9 @@ var fences = []duty{
 	}},
 }
 
-// greatestFenceStays sends fences of the same documents from several goroutines: whatever the
-// order, a write is applied or refused as newer, and in the end the greatest fence is there.
+// greatestFenceStays writes the same documents with different fences from several goroutines. In
+// any order, each write must be Applied or Newer. In the end, the sink must have the greatest fence
+// of each document.
 func greatestFenceStays(t *testing.T, b *bundle) {
 	const writers, documents = 8, 5
 	storetest.AtOnce(writers, func(w int) {

@@ -9,8 +9,8 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// hostile returns documents that a sender may write to break an engine, its mapping or its readers.
-// An engine may refuse any of them.
+// hostile returns documents with which a sender could break an engine, a mapping or a reader. An
+// engine may refuse each of these documents.
 func hostile() []string {
 	deep := func(n int, open, end string) string {
 		return `{"deep":` + strings.Repeat(open, n) + "1" + strings.Repeat(end, n) + `}`
@@ -34,8 +34,9 @@ func hostile() []string {
 	}
 }
 
-// hostileDocuments checks that the other documents of a request are written, also if the engine
-// refuses the hostile one. A later plain document with a new field must be written, too.
+// hostileDocuments writes each hostile document in a request with two normal documents. The normal
+// documents must be written even if the engine refuses the hostile one. A later normal document
+// with a new field must be written, too.
 func hostileDocuments(t *testing.T, b *bundle) {
 	for i, document := range hostile() {
 		before := put(docID("hostile", fmt.Sprintf("%02d-before", i)), 1, `{"title":"before"}`)
@@ -57,7 +58,7 @@ func hostileDocuments(t *testing.T, b *bundle) {
 		case o.Reason == "" || len(o.Reason) > 200:
 			t.Errorf("%.60s: reason %.300q", document, o.Reason)
 		}
-		if i%10 == 0 { // no state of the engine's is left that refuses what was taken before
+		if i%10 == 0 { // the hostile document must not change the engine so that it refuses documents which it accepted before
 			next := put(before.Doc, 2, fmt.Sprintf(`{"title":"again","new%d":[1,2]}`, i))
 			b.stores(t, next)
 		}

@@ -9,7 +9,8 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// Place says what a user already has under the name under which lull writes the collection content.
+// Place says what a user of the engine already has where lull wants to write the collection
+// "content".
 type Place string
 
 // The places.
@@ -22,28 +23,29 @@ const (
 	ReadOnly  Place = "an index that takes no writes"
 )
 
-// Places are all of them.
+// Places returns all places.
 func Places() []Place { return []Place{Empty, Unmapped, Aliased, Templated, Beside, ReadOnly} }
 
-// Owned says how a kind acts at a place: how to make the place, or why the engine has no such
-// place.
+// Owned says what a kind of sink must do at a place, and how to create the place. Or it says why
+// the engine cannot have such a place.
 type Owned struct {
-	// None says why a user of the engine cannot have such a place, or why lull cannot meet it. If it
-	// is set, the other fields are empty.
+	// None says why a user of the engine cannot have such a place, or why lull never meets it. If
+	// None is set, the other fields are empty.
 	None string
-	// Open makes the place in an engine, and returns a sink for it. theirs prints everything
-	// of the user's that is there: names, the indices that they point to, mappings and documents. It
-	// must print the same before and after lull's work. It may also create something as the user,
-	// print the result and delete it.
+	// Open creates the place in an engine, and returns a sink for that engine. theirs returns a
+	// description of everything that belongs to the user: names, the indices behind the names,
+	// mappings and documents. The description must be the same before and after lull's work. theirs
+	// may also create something as the user, describe the result and delete it.
 	Open func(t *testing.T) (s sink.Sink, theirs func(t *testing.T) string)
-	// Prepare is a part of the error that preparing the sink returns; empty if it succeeds.
+	// Prepare is a part of the error that Prepare of the sink must return. It is empty if Prepare
+	// must succeed.
 	Prepare string
-	// Put is the outcome of writing a document there.
+	// Put is the wanted outcome of writing a document at the place.
 	Put sink.OutcomeKind
 }
 
-// Own tests that a kind neither hides nor changes anything that belongs to a user. The table of the
-// kind must have an entry for every place.
+// Own tests that a kind of sink neither hides nor changes anything that belongs to a user. The
+// table of the kind must have an entry for every place.
 func Own(t *testing.T, kind string, table map[Place]Owned) {
 	t.Helper()
 	for _, place := range Places() {
@@ -68,7 +70,8 @@ func Own(t *testing.T, kind string, table map[Place]Owned) {
 	}
 }
 
-// check does everything that lull does with a sink, and looks at what is theirs after each step.
+// check calls everything that lull calls on a sink. After each step it checks that what belongs to
+// the user is unchanged.
 func (o Owned) check(t *testing.T, s sink.Sink, theirs func(t *testing.T) string) {
 	t.Helper()
 	was := theirs(t)
@@ -113,8 +116,8 @@ func (o Owned) check(t *testing.T, s sink.Sink, theirs func(t *testing.T) string
 	same("deleting")
 }
 
-// reads calls every method that reads a sink. None may fail, or return a document of the user's as
-// one of lull's.
+// reads calls every method that reads a sink. No method may fail, or return a document of the user
+// as if lull had written it.
 func (o Owned) reads(t *testing.T, s sink.Sink) {
 	t.Helper()
 	written := docID("content", "a")
@@ -132,7 +135,7 @@ func (o Owned) reads(t *testing.T, s sink.Sink) {
 			must(t, lulls(d))
 		}
 	}
-	if r, ok := s.(sink.Auditor); ok { // it names the user's documents too
+	if r, ok := s.(sink.Auditor); ok { // Range also returns the user's documents
 		must(t, r.Range(t.Context(), "content", "", func(sink.Stored) error { return nil }))
 	}
 	if m, ok := s.(sink.Marker); ok {

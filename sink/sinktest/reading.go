@@ -12,7 +12,7 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// reading are the duties of Get and All.
+// reading contains the tests of Get and All.
 var reading = []duty{
 	{"a missing document is not found", always, func(t *testing.T, b *bundle) {
 		b.apply(t, put(docID("content", "there"), 1, `{}`))
@@ -40,7 +40,7 @@ var reading = []duty{
 			b.holds(t, op)
 		}
 		sorted(t, b.all(t), ops)
-		for i := range ops { // an id that is taken for another one's deletes that
+		for i := range ops { // if the sink confuses two ids, this delete removes the wrong document
 			b.stores(t, del(ops[i].Doc, 2))
 			if i+1 < len(ops) {
 				b.holds(t, ops[i+1])
@@ -83,7 +83,7 @@ var reading = []duty{
 	}},
 }
 
-// oddIDs are ids that a path, a query, a line of JSON or a file name would spoil.
+// oddIDs returns ids with characters that are special in a path, a query, JSON or a file name.
 func oddIDs() []string {
 	return []string{
 		"a", "A", "0", "00", "10", "9", "a+b", "a b", "+", " ", "a/b", "../..", ".", "..",
@@ -124,7 +124,7 @@ func digitForDigit(t *testing.T, b *bundle) {
 	b.rejects(t, huge)
 }
 
-// sorted checks that got has the documents that ops wrote, by collection and id.
+// sorted checks that got contains the documents that ops wrote, sorted by collection and id.
 func sorted(t *testing.T, got []sink.Stored, ops []sink.Op) {
 	t.Helper()
 	want := slices.Clone(ops)
@@ -145,7 +145,7 @@ func sorted(t *testing.T, got []sink.Stored, ops []sink.Op) {
 func audited(t *testing.T, b *bundle) {
 	a, ok := b.sink.(sink.Auditor)
 	if !ok {
-		return // a Reader need not be one
+		return // this interface is optional
 	}
 	var ops []sink.Op
 	for _, id := range oddIDs() {
@@ -182,7 +182,7 @@ func audited(t *testing.T, b *bundle) {
 func marks(t *testing.T, b *bundle) {
 	m, ok := b.sink.(sink.Marker)
 	if !ok {
-		return // a Reader need not be one
+		return // this interface is optional
 	}
 	there, gone := put(docID("content", "there"), 1, `{"n":1}`), put(docID("content", "gone"), 1, `{}`)
 	b.apply(t, there, gone)

@@ -15,10 +15,10 @@ func rebuilds(o Options) bool { return o.Rebuilds }
 
 const (
 	rebuilt = event.Collection("content")
-	made    = ".r20261122100000" // ends the name of a new index
+	made    = ".r20261122100000" // the end of the name of a new index
 )
 
-// rebuilding are the duties of a sink.Rebuilder.
+// rebuilding contains the tests of a sink.Rebuilder.
 var rebuilding = []duty{
 	{
 		"a new index has every document with its version, and readers do not see it", rebuilds,
@@ -70,7 +70,7 @@ var rebuilding = []duty{
 		}
 		b.holds(t, next)
 		last := put(docID("content", "a"), 12, `{"n":3}`)
-		b.apply(t, last) // by the name: the sink knows that it moved
+		b.apply(t, last) // this write uses the collection's name: the sink must accept that the name was switched
 		kinds(t, r.Into(rebuilt, into).Write(t.Context(), []sink.Op{last}), sink.Applied)
 		for range 2 {
 			must(t, r.Settle(t.Context(), into))
@@ -117,7 +117,7 @@ var rebuilding = []duty{
 	}},
 }
 
-// beside creates a second index for the collection.
+// beside creates a second index for the collection "content".
 func (b *bundle) beside(t *testing.T) (r sink.Rebuilder, from, into string) {
 	t.Helper()
 	r, ok := b.sink.(sink.Rebuilder)
@@ -125,7 +125,7 @@ func (b *bundle) beside(t *testing.T) (r sink.Rebuilder, from, into string) {
 		t.Fatalf("%T is not a sink.Rebuilder", b.sink)
 	}
 	first := put(docID("content", "first"), 1, `{}`)
-	b.apply(t, first, del(first.Doc, 2)) // so that there is an index
+	b.apply(t, first, del(first.Doc, 2)) // so that the engine creates the index
 	at, err := r.Standing(t.Context(), rebuilt)
 	must(t, err)
 	into = at.Name + made
@@ -135,7 +135,8 @@ func (b *bundle) beside(t *testing.T) (r sink.Rebuilder, from, into string) {
 	return r, at.Index, into
 }
 
-// fill copies by the engine, or document by document where it cannot.
+// fill lets the engine copy an index. If the engine cannot copy, fill copies each document with
+// Transfer.
 func (b *bundle) fill(t *testing.T, r sink.Rebuilder, from, into string) {
 	t.Helper()
 	b.refresh(t)
@@ -156,7 +157,7 @@ func (b *bundle) fill(t *testing.T, r sink.Rebuilder, from, into string) {
 	must(t, err)
 }
 
-// walked checks which documents an index has, by id.
+// walked checks which documents, with which versions, an index has.
 func walked(t *testing.T, r sink.Rebuilder, index string, want []sink.Versioned) {
 	t.Helper()
 	pages := read(t, func(f func([]sink.Versioned) error) error { return r.Walk(t.Context(), index, f) })

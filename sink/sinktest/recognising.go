@@ -31,7 +31,7 @@ var recognising = []duty{
 	}},
 }
 
-// generation is that of the collection content, which has documents.
+// generation returns the generation of the collection "content", which has documents.
 func (b *bundle) generation(t *testing.T) string {
 	t.Helper()
 	g, ok := b.sink.(sink.Generator)

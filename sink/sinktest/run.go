@@ -15,8 +15,8 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// Sink is a sink that can be read back. A sink for production needs neither method, but the suite
-// has no other way to see what was written.
+// Sink is a sink whose documents the suite can read. lull does not need Get and All of a sink, but
+// the suite has no other way to see the written documents.
 type Sink interface {
 	sink.Sink
 	// Get and All are the methods of sink.Reader.
@@ -24,26 +24,28 @@ type Sink interface {
 	All(ctx context.Context, f func(sink.Stored) error) error
 }
 
-// Options describe the sink under test, and select its duties.
+// Options describes the sink under test, and so selects the tests that it must pass.
 type Options struct {
-	// New returns a sink without documents, for one test; what it holds is given back with
-	// t.Cleanup. Tests run at the same time.
+	// New returns a sink without documents, for one test. It releases resources in t.Cleanup.
+	// Several tests run at the same time.
 	New func(t *testing.T) Sink
-	// Capabilities are the capabilities of the sinks that New returns. They select the duties.
+	// Capabilities are the capabilities of the sinks that New returns. They select which tests run.
 	Capabilities sink.Capabilities
-	// NoSearch excuses a sink that is not a sink.Reader from the duties of Search.
+	// NoSearch skips the tests of Search, for a sink that is not a sink.Reader.
 	NoSearch bool
-	// ForgetsDeletes excuses a sink with versions from refusing what is older than a delete.
+	// ForgetsDeletes allows a sink with versions to apply a write that is older than a delete.
 	ForgetsDeletes bool
-	// NoHugeNumbers excuses a sink from holding numbers that are too large for a float64. It rejects
-	// such a document.
+	// NoHugeNumbers says that the sink rejects a document with a number that is too large for a
+	// float64. Without it, the sink must store such a document.
 	NoHugeNumbers bool
 	// Recreate deletes the indices of a sink and creates them again under the same names, as an
-	// administrator could without lull. It returns the sink. Required with Capabilities.Generation.
+	// administrator could without lull. Recreate returns the sink. It is required if
+	// Capabilities.Generation is set.
 	Recreate func(t *testing.T, s Sink) Sink
 	// Rebuilds says that New returns a sink.Rebuilder.
 	Rebuilds bool
-	// Refresh makes what was written visible to All and Search. Nil means that it is at once.
+	// Refresh makes written documents visible to All and Search. Nil means that they are visible at
+	// once.
 	Refresh func(t *testing.T, s Sink)
 }
 
@@ -77,20 +79,20 @@ func Run(t *testing.T, o Options) {
 	}
 }
 
-// bundle is a sink under test, with the helpers of the tests.
+// bundle is a sink under test, with helper methods for the tests.
 type bundle struct {
 	Options
 	sink Sink
 }
 
-// instant is when the documents of the suite were indexed.
+// instant is the base of the times at which documents were indexed. put adds the fence, in seconds.
 var instant = time.Date(2026, 11, 20, 16, 4, 5, 123456000, time.UTC)
 
 func docID(collection, id string) event.DocID {
 	return event.DocID(collection + "#" + id)
 }
 
-// put is an op whose metadata differs with its fence.
+// put returns an op that writes a document. Its version, order key and time depend on the fence.
 func put(doc event.DocID, fence event.Fence, document string) sink.Op {
 	version, err := shard.ParseVersion(event.ClassInt, fmt.Sprint(fence))
 	if err != nil {
@@ -112,7 +114,7 @@ func del(doc event.DocID, fence event.Fence) sink.Op {
 	return op
 }
 
-// must ends the test where a step of it failed.
+// must ends the test if err is not nil.
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -120,7 +122,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// outcomes writes ops in one call, which must say what became of each.
+// outcomes writes ops in one call, which must return one outcome for each op.
 func outcomes(ctx context.Context, t *testing.T, s sink.Sink, ops []sink.Op) []sink.Outcome {
 	t.Helper()
 	got := s.Write(ctx, ops)
@@ -130,7 +132,8 @@ func outcomes(ctx context.Context, t *testing.T, s sink.Sink, ops []sink.Op) []s
 	return got
 }
 
-// write sends ops in one call and checks their outcomes. A single want is expected of each op.
+// write sends ops in one call and checks the outcomes. If want has one kind, every op must have
+// that kind.
 func (b *bundle) write(t *testing.T, ops []sink.Op, want ...sink.OutcomeKind) []sink.Outcome {
 	t.Helper()
 	got := outcomes(t.Context(), t, b.sink, ops)
@@ -138,7 +141,7 @@ func (b *bundle) write(t *testing.T, ops []sink.Op, want ...sink.OutcomeKind) []
 	return got
 }
 
-// rejects writes an op that must be rejected, for a reason that does not quote it.
+// rejects writes an op that must be rejected. The reason must not quote the document.
 func (b *bundle) rejects(t *testing.T, op sink.Op) {
 	t.Helper()
 	o := b.write(t, []sink.Op{op}, sink.Rejected)[0]
@@ -147,7 +150,7 @@ func (b *bundle) rejects(t *testing.T, op sink.Op) {
 	}
 }
 
-// kinds compares outcomes. A single want is expected of each.
+// kinds checks the kinds of outcomes. If want has one kind, every outcome must have that kind.
 func kinds(t *testing.T, got []sink.Outcome, want ...sink.OutcomeKind) {
 	t.Helper()
 	if len(want) > 1 && len(got) != len(want) {
@@ -166,7 +169,7 @@ func (b *bundle) apply(t *testing.T, ops ...sink.Op) {
 	b.write(t, ops, sink.Applied)
 }
 
-// holds checks that the sink holds what op wrote, or nothing after a delete.
+// holds checks that the sink has the document that op wrote, or that it has none if op is a delete.
 func (b *bundle) holds(t *testing.T, op sink.Op) {
 	t.Helper()
 	got, ok, err := b.sink.Get(t.Context(), op.Doc)
@@ -179,7 +182,7 @@ func (b *bundle) holds(t *testing.T, op sink.Op) {
 	}
 }
 
-// stores applies an op and checks that the sink holds what it wrote.
+// stores applies an op and then checks the document in the sink.
 func (b *bundle) stores(t *testing.T, op sink.Op) {
 	t.Helper()
 	b.apply(t, op)
@@ -215,14 +218,14 @@ func (b *bundle) refresh(t *testing.T) {
 	}
 }
 
-// all reads everything back, in the sink's order.
+// all reads all documents, in the order in which the sink returns them.
 func (b *bundle) all(t *testing.T) []sink.Stored {
 	t.Helper()
 	b.refresh(t)
 	return read(t, func(f func(sink.Stored) error) error { return b.sink.All(t.Context(), f) })
 }
 
-// read returns everything that each calls its function with.
+// read returns all values with which each calls its function.
 func read[T any](t *testing.T, each func(func(T) error) error) (got []T) {
 	t.Helper()
 	must(t, each(func(v T) error {
@@ -232,7 +235,7 @@ func read[T any](t *testing.T, each func(func(T) error) error) (got []T) {
 	return got
 }
 
-// found returns what a search found, best first.
+// found runs a search and returns the documents, best first.
 func (b *bundle) found(t *testing.T, q sink.Query) []sink.Stored {
 	t.Helper()
 	r, ok := b.sink.(sink.Reader)
@@ -244,7 +247,7 @@ func (b *bundle) found(t *testing.T, q sink.Query) []sink.Stored {
 	return found
 }
 
-// search returns the ids of the documents found, best first.
+// search runs a search and returns the ids of the documents, best first.
 func (b *bundle) search(t *testing.T, q sink.Query) (docs []event.DocID) {
 	t.Helper()
 	for _, s := range b.found(t, q) {
@@ -253,7 +256,7 @@ func (b *bundle) search(t *testing.T, q sink.Query) (docs []event.DocID) {
 	return docs
 }
 
-// finds checks which documents a search finds, in any order. The caller sorts want.
+// finds checks which documents a search finds, in any order. want must be sorted.
 func (b *bundle) finds(t *testing.T, q sink.Query, want ...event.DocID) {
 	t.Helper()
 	if got := slices.Sorted(slices.Values(b.search(t, q))); !slices.Equal(got, want) {

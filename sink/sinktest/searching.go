@@ -8,8 +8,8 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// searching are the duties of Search. Its texts are plain words, because engines split other texts
-// differently.
+// searching contains the tests of Search. The documents contain plain words only, because engines
+// split other texts differently.
 var searching = []duty{
 	{"search finds written documents by text, field and collection", searches, func(t *testing.T, b *bundle) {
 		vienna, berlin, news := docID("content", "vienna"), docID("content", "berlin"), docID("news", "vienna")
@@ -64,17 +64,17 @@ var searching = []duty{
 		}{
 			{text: "Vien", want: both},
 			{text: "VIEN", field: "title", want: both[1:]},
-			{text: "brit embassy vien"}, // the last word alone may be a beginning
+			{text: "brit embassy vien"}, // only the last word may be the beginning of a word
 			{text: "british embassy vien", want: both},
 			{text: "british embassy vien", field: "title", want: both[1:]},
-			{text: "Vienna", want: both}, // a whole word begins with itself
+			{text: "Vienna", want: both}, // a whole word is also found
 			{text: "passports", want: both[1:]},
 			{text: "passpor", field: "details.body", want: both[1:]},
 			{text: "öst", want: both[1:]},
-			{text: "vien*", want: both}, // as other search boxes take it
+			{text: "vien*", want: both}, // users know * from other search boxes
 			{text: "(vien", want: both},
-			{text: `"british" | embassy -vien`, field: "title", want: both[1:]}, // there are no operators
-			{text: "Vien "},                                                     // the word has ended
+			{text: `"british" | embassy -vien`, field: "title", want: both[1:]}, // the query has no operators
+			{text: "Vien "},                                                     // the space ends the word
 			{text: "Vien", whole: true},                                         // the query did not ask for prefixes
 			{text: "ienna"},
 			{text: "*"},

@@ -9,7 +9,7 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// writing are the duties of Write and Ping that every sink has.
+// writing contains the tests of Write and Ping that every sink must pass.
 var writing = []duty{
 	{"answers a ping", always, func(t *testing.T, b *bundle) {
 		must(t, b.sink.Ping(t.Context()))
@@ -37,7 +37,7 @@ var writing = []duty{
 		b.apply(t, ops...)
 		sorted(t, b.all(t), ops)
 	}},
-	{"a rejected document leaves the stored one", always, func(t *testing.T, b *bundle) {
+	{"a rejected document does not change the stored document", always, func(t *testing.T, b *bundle) {
 		op := put(docID("content", "a"), 1, `{"n":1}`)
 		b.apply(t, op)
 		b.write(t, []sink.Op{put(op.Doc, 2, `{"_lull":{}}`)}, sink.Rejected)
@@ -73,10 +73,10 @@ var writing = []duty{
 	}},
 }
 
-// oneOutcomePerOp mixes every kind of op. So it notices an answer in the wrong place, and a
-// rejected document that harms the others. Its deletes are of missing documents, and are applied.
-// The number of ops is not a multiple of the pattern's length, so a reversed list of answers is
-// noticed, too.
+// oneOutcomePerOp mixes ops with different outcomes in one request. So it notices an outcome at the
+// wrong index, and a rejected document that affects other documents. The deletes are of missing
+// documents, so they must be applied. The number of ops is not a multiple of the pattern's length,
+// so the test also notices a reversed list of outcomes.
 func oneOutcomePerOp(t *testing.T, b *bundle) {
 	var ops []sink.Op
 	var want []sink.OutcomeKind

@@ -19,14 +19,15 @@ type Settings struct {
 	Typesense Collection `json:"typesense"`
 }
 
-// Collection is how lull makes a collection.
+// Collection describes the collections that lull creates in Typesense.
 type Collection struct {
-	// Fields are the members of documents that are typed and searched, as "title:string". Empty means
-	// that all words of a document are searched in one field.
+	// Fields are the members of documents that have a type and are searched, such as
+	// "title:string". Empty means that one field contains all words of a document, and searches use
+	// that field.
 	Fields []string `json:"fields"`
 }
 
-// keyVariable holds the API key where auth names none.
+// keyVariable is the environment variable with the API key. It is used if auth names no key.
 const keyVariable = "TYPESENSE_API_KEY"
 
 var fieldPattern = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,100}:(string|int32|int64|float|bool|geopoint)(\[\])?(:facet)?$`)
@@ -62,7 +63,7 @@ func open(_ context.Context, s sink.Settings, env sink.Environment) (sink.Sink, 
 	})
 }
 
-// authenticate sends the key of this moment.
+// authenticate returns a function that adds the current API key to a request.
 func authenticate(key func(context.Context) (string, error)) func(*http.Request) error {
 	return func(r *http.Request) error {
 		if key == nil {

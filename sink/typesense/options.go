@@ -19,23 +19,25 @@ type Options struct {
 	// URL is the server's address, http or https.
 	URL string
 	// Index is the name of a collection in Typesense; {collection} is replaced by the name of
-	// lull's collection. Without it there is one for one collection. Empty means "{collection}".
+	// lull's collection. Without {collection}, Index is one collection in Typesense for one
+	// collection of lull. Empty means "{collection}".
 	Index string
-	// Collections are the collections known to be written here. Prepare makes theirs.
+	// Collections are the collections that are known to be written to this sink. Prepare creates
+	// them in Typesense.
 	Collections []event.Collection
-	// BulkDocuments and BulkBytes bound a request. A document larger than BulkBytes is sent alone.
-	// 0 means 500 and 5 MB.
+	// BulkDocuments and BulkBytes limit one request. A document larger than BulkBytes is sent
+	// alone. 0 means 500 documents, or 5 MB.
 	BulkDocuments int
 	BulkBytes     int64
-	// Fields are those of Collection.
+	// Fields are the typed fields: see [Collection].
 	Fields []string
-	// Key gives the API key. Nil fails every request.
+	// Key returns the API key. If Key is nil, every request fails.
 	Key func(context.Context) (string, error)
-	// Transport sends requests. Nil means a new transport, which Close closes.
+	// Transport sends requests. If it is nil, New makes a transport, which Close closes.
 	Transport http.RoundTripper
 }
 
-// Sink writes to Typesense and reads back. It is safe for concurrent use.
+// Sink writes documents to Typesense and reads them. It is safe for concurrent use.
 type Sink struct {
 	Options
 
@@ -49,7 +51,8 @@ var (
 	_ sink.Preparer = (*Sink)(nil)
 )
 
-// New checks the options and returns a Sink. It sends nothing; Ping does. Close it after use.
+// New checks the options and returns a Sink. New sends nothing to the server. Close the sink after
+// use.
 func New(o Options) (*Sink, error) {
 	o.Index = cmp.Or(o.Index, sink.Placeholder)
 	client, err := exchange.Client{
@@ -68,8 +71,8 @@ func New(o Options) (*Sink, error) {
 // Close closes idle connections.
 func (s *Sink) Close() error { return s.client.Close() }
 
-// Prepare makes the collections of those that are known. A collection that exists keeps its schema,
-// and an alias keeps what it points to.
+// Prepare creates the known collections in Typesense. It changes neither an existing collection nor
+// an alias.
 func (s *Sink) Prepare(ctx context.Context) error {
 	for _, c := range s.Collections {
 		index, ok := s.names.Index(c)
@@ -87,7 +90,7 @@ func (s *Sink) Prepare(ctx context.Context) error {
 	return nil
 }
 
-// Preparation are the requests that make the collections.
+// Preparation returns the requests that create the collections, as text.
 func (s *Sink) Preparation() (string, error) {
 	var b strings.Builder
 	for _, c := range s.Collections {
@@ -98,10 +101,10 @@ func (s *Sink) Preparation() (string, error) {
 	return b.String(), nil
 }
 
-// Fields of lull's own.
+// The fields that lull adds to documents.
 const (
-	fieldOriginal = sink.MetaField           // the document as it was written, with the mark
-	fieldText     = sink.MetaField + "_text" // all its words
+	fieldOriginal = sink.MetaField           // the document as it was written, with lull's metadata
+	fieldText     = sink.MetaField + "_text" // all words of the document
 )
 
 // field is a field of a schema.
@@ -113,7 +116,8 @@ type field struct {
 	Facet    bool   `json:"facet"`
 }
 
-// schema is how lull makes a collection. Every field is optional: documents may lack any.
+// schema returns the body of the request that creates a collection. Every field is optional,
+// because a document may lack it.
 func (s *Sink) schema(index string) []byte {
 	fields := []field{{Name: fieldOriginal, Type: "string", Optional: true}}
 	nested := false
@@ -130,9 +134,10 @@ func (s *Sink) schema(index string) []byte {
 	return text
 }
 
-// create makes a collection, and returns nil if it exists already. It refuses the name of an alias
-// whose collection is gone: Typesense would answer from the new collection from then on, even after
-// the alias is repaired. A key that may not read aliases cannot be checked.
+// create makes a collection. It returns nil if the collection exists already. It refuses a name
+// that is an alias of a deleted collection. Typesense would then use the new collection for that
+// name, even after the alias is repaired. If the key may not read aliases, create cannot check
+// that.
 func (s *Sink) create(ctx context.Context, index string) error {
 	aliased, err := s.ask(ctx, "look for the alias "+index, "/aliases/"+url.PathEscape(index), nil)
 	denied := exchange.Status(err) == http.StatusUnauthorized || exchange.Status(err) == http.StatusForbidden
@@ -150,16 +155,17 @@ func (s *Sink) create(ctx context.Context, index string) error {
 	return nil
 }
 
-// maxError bounds what is read of an answer that has no documents.
+// maxError is how many bytes are read of an answer without documents.
 const maxError = 1 << 20
 
-// collectionPath is the path of a collection's documents.
+// collectionPath returns the path of the documents of a collection.
 func collectionPath(index string) string {
 	return "/collections/" + url.PathEscape(index) + "/documents"
 }
 
-// documentPath is the path of one document. Every byte of its id is escaped: Typesense takes a plus
-// for a space, two dots for a way up, and "search" for a request of another kind.
+// documentPath returns the path of one document. It escapes every byte of the id. Otherwise
+// Typesense would read a plus as a space, two dots as the parent path, and "search" as a search
+// request.
 func documentPath(index, id string) string {
 	path := []byte(collectionPath(index) + "/")
 	for _, b := range []byte(id) {
@@ -168,7 +174,8 @@ func documentPath(index, id string) string {
 	return string(path)
 }
 
-// message returns the text of an error. It may quote content, so it must not leave this package.
+// message returns the text of an error. The text may quote content of a document, so it must not
+// leave this package.
 func message(body []byte) string {
 	var m struct {
 		Message string `json:"message"`

@@ -15,16 +15,16 @@ import (
 
 // Classes of outcomes.
 const (
-	classNoCollection = "collection_missing" // and we could not make it
-	classMismatch     = "import_answer"      // the answer does not fit the request
-	classNotReady     = "not_ready"          // 503: a node that starts, or lags behind the others
+	classNoCollection = "collection_missing" // the collection does not exist, and lull could not create it
+	classMismatch     = "import_answer"      // the lines of the answer do not match the request
+	classNotReady     = "not_ready"          // 503: the node is starting, or lags behind the other nodes
 	classNoRoom       = "no_room"            // 422: the disk or the memory is full
-	classBadJSON      = "bad_json"           // a number beyond a float64, half of a surrogate pair
-	classField        = "field_type"         // a field of another type than the schema says
+	classBadJSON      = "bad_json"           // a number that is too large for a float64, or half of a surrogate pair
+	classField        = "field_type"         // a field has another type than in the schema
 	classOther        = "unclassified"
 )
 
-// How Typesense begins to say what is the matter.
+// Prefixes of the error texts of Typesense.
 const (
 	noDocument   = "Could not find a document"
 	notReady     = "Not Ready or Lagging"
@@ -34,13 +34,13 @@ const (
 	noCollection = "Not Found"
 )
 
-// full reports that no write is taken for now.
-func full(says string) bool {
+// isFull reports whether an error text says that Typesense accepts no writes at the moment.
+func isFull(says string) bool {
 	return strings.HasPrefix(says, noRoom) || strings.HasPrefix(says, skipsWrites)
 }
 
-// missing reports that the collection does not exist.
-func missing(a exchange.Answer) bool {
+// isMissing reports whether an answer says that the collection does not exist.
+func isMissing(a exchange.Answer) bool {
 	return a.Err == nil && a.Status == http.StatusNotFound && message(a.Body) == noCollection
 }
 
@@ -51,17 +51,18 @@ type result struct {
 	Code    int    `json:"code"`
 }
 
-// ofField finds the field that Typesense names.
+// ofField finds the name of the field in an error text of Typesense.
 var ofField = regexp.MustCompile("^Field `([^`]*)`")
 
-// outcome judges a line. The text of the line may quote the document.
+// outcome returns the outcome for one line of the answer. It does not use the error text, which may
+// quote the document.
 func (r result) outcome() sink.Outcome {
 	if *r.Success {
 		return sink.Outcome{Kind: sink.Applied, Status: http.StatusOK}
 	}
 	o := sink.Outcome{Kind: sink.Rejected, Apart: true, Status: r.Code, Reason: classOther}
 	switch m := ofField.FindStringSubmatch(r.Error); {
-	case full(r.Error):
+	case isFull(r.Error):
 		o.Kind, o.Apart, o.Reason = sink.Throttled, false, classNoRoom
 	case r.Code >= 500:
 		o.Kind, o.Apart, o.Reason = sink.Unknown, false, "http "+strconv.Itoa(r.Code)
@@ -75,7 +76,7 @@ func (r result) outcome() sink.Outcome {
 	return o
 }
 
-// judge says what an answer that is not a success means.
+// judge returns the outcome for an answer that is not a success.
 func judge(ctx context.Context, a exchange.Answer) sink.Outcome {
 	if o, failed := exchange.Undelivered(ctx, a); failed {
 		return o
@@ -87,13 +88,13 @@ func judge(ctx context.Context, a exchange.Answer) sink.Outcome {
 		o.Kind, o.RetryAfter = sink.Throttled, backoff.After(a.Header, time.Now())
 	case a.Status == http.StatusServiceUnavailable && says == notReady:
 		o.Kind, o.Reason, o.RetryAfter = sink.Throttled, classNotReady, backoff.After(a.Header, time.Now())
-	case a.Status == http.StatusUnprocessableEntity && full(says):
+	case a.Status == http.StatusUnprocessableEntity && isFull(says):
 		o.Kind, o.Reason = sink.Throttled, classNoRoom
 	case a.Status >= 500, a.Status == http.StatusRequestTimeout:
 		o.Kind = sink.Unknown
 	case a.Status == http.StatusRequestEntityTooLarge:
 		o.Kind, o.Apart, o.Reason = sink.Rejected, true, sink.TooLarge
-	case missing(a):
+	case isMissing(a):
 		o.Kind, o.Apart, o.Reason = sink.Configuration, true, classNoCollection
 	default:
 		o.Kind = sink.Configuration

@@ -21,7 +21,7 @@ import (
 	"github.com/lullhq/lull/sink/internal/exchange"
 )
 
-// Ping asks whether the server is ready, and whether it knows the key.
+// Ping asks the server whether it is ready, and checks the API key.
 func (s *Sink) Ping(ctx context.Context) error {
 	var health struct {
 		OK *bool `json:"ok"`
@@ -39,12 +39,12 @@ func (s *Sink) Ping(ctx context.Context) error {
 	if len(s.Collections) > 0 {
 		index, _ = s.names.Index(s.Collections[0])
 	}
-	// A key for documents alone may ask for one that is not there.
+	// A key that allows only documents may still read a document, even one that does not exist.
 	_, err = s.ask(ctx, "ping", documentPath(index, "lull-ping"), nil)
 	return err
 }
 
-// ask decodes an answer. found is false where what was asked for is not there.
+// ask sends a GET request and decodes the answer. found is false if the answer is 404.
 func (s *Sink) ask(ctx context.Context, doing, path string, into any) (found bool, err error) {
 	err = s.client.Ask(ctx, http.MethodGet, path, nil, into)
 	switch {
@@ -56,17 +56,17 @@ func (s *Sink) ask(ctx context.Context, doing, path string, into any) (found boo
 	return true, nil
 }
 
-// kept is the part that lull reads of a document in Typesense.
+// kept contains the members of a document in Typesense that lull reads.
 type kept struct{ ID, Original string }
 
-// UnmarshalJSON takes members by their exact names. A document may have other members of any type
-// whose names differ only in case.
+// UnmarshalJSON reads members by their exact names. encoding/json would also accept other members
+// whose names differ only in upper and lower case.
 func (k *kept) UnmarshalJSON(document []byte) error {
 	k.ID, k.Original = gjson.GetBytes(document, "id").String(), gjson.GetBytes(document, fieldOriginal).String()
 	return nil
 }
 
-// stored returns a document that lull wrote; false for any other document.
+// stored returns the document, or false if lull did not write it.
 func (k kept) stored(c event.Collection) (sink.Stored, bool, error) {
 	if k.Original == "" {
 		return sink.Stored{}, false, nil
@@ -88,11 +88,12 @@ func (s *Sink) Get(ctx context.Context, doc event.DocID) (sink.Stored, bool, err
 	return k.stored(doc.Collection())
 }
 
-// pageSize is how many documents All holds at a time.
+// pageSize is how many documents All keeps in memory at a time.
 const pageSize = 100
 
-// All calls f for each document that lull wrote, by collection and id. Typesense cannot sort by id:
-// it holds all ids of a collection, and asks for each document.
+// All calls f for each document that lull wrote, sorted by collection and id. Typesense cannot sort
+// by id. So All reads all ids of a collection into memory, sorts them, and then reads each
+// document.
 func (s *Sink) All(ctx context.Context, f func(sink.Stored) error) error {
 	collections, err := s.collections(ctx)
 	if err != nil {
@@ -124,8 +125,9 @@ func (s *Sink) All(ctx context.Context, f func(sink.Stored) error) error {
 	return nil
 }
 
-// collections are those that exist, sorted. A collection behind an alias has the name of the alias,
-// whatever its own name is. Without permission to list them, those that are known.
+// collections returns the collections that exist in Typesense, sorted. A collection behind an alias
+// counts under the name of the alias. Without permission to list collections, collections returns
+// the known ones.
 func (s *Sink) collections(ctx context.Context) ([]event.Collection, error) {
 	var list []struct {
 		Name string `json:"name"`
@@ -187,11 +189,11 @@ func (s *Sink) ids(ctx context.Context, c event.Collection) (ids []string, err e
 	return ids, nil
 }
 
-// maxPage is the most documents of one page of a search.
+// maxPage is the largest number of documents in one page of a search.
 const maxPage = 250
 
 // Search finds documents that contain every word of the text, best first. If a collection has one
-// field for all words, Search filters the results by the field afterwards.
+// field for all words and the query names a field, Search checks that field in each result.
 func (s *Sink) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) {
 	whole, beginning := q.Parts()
 	asked := strings.Join(append(split(whole), split(beginning)...), " ")
@@ -257,8 +259,8 @@ func (s *Sink) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) 
 	return found, nil
 }
 
-// searched says which fields of a collection a query is by; inText says that it is the one of all
-// words.
+// searched returns the fields of a collection in which a query must search. inText says that the
+// result is the field with all words.
 func (s *Sink) searched(ctx context.Context, index, of string) (by string, inText bool, err error) {
 	var schema struct {
 		Fields []field `json:"fields"`
@@ -278,15 +280,15 @@ func (s *Sink) searched(ctx context.Context, index, of string) (by string, inTex
 	return strings.Join(names, ","), false, nil
 }
 
-// split takes a text apart into words, as Typesense does where no symbol is indexed: it would take
-// some of them for operators.
+// split splits a text into words as Typesense does if no symbols are indexed. A query must not
+// contain symbols, because Typesense reads some of them as operators.
 func split(text string) []string {
 	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r)
 	})
 }
 
-// within reports whether the field of a query has all its words.
+// within reports whether the document has all words of the query in the field of the query.
 func within(document []byte, q sink.Query) bool {
 	var at any
 	if json.Unmarshal(document, &at) != nil {

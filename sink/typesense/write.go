@@ -16,11 +16,11 @@ import (
 	"github.com/lullhq/lull/sink/internal/exchange"
 )
 
-// parallel is how many deletes run at the same time. Each is a separate request.
+// parallel is how many deletes run at the same time. Each delete is a separate request.
 const parallel = 8
 
-// Write sends the ops in as few requests as the bounds allow; see sink.Sink. Deletes are sent
-// first. So a delete notices that its collection is missing before a put creates it.
+// Write sends the ops in as few requests as the bounds allow; see sink.Sink. Write sends deletes
+// first, so that a delete fails if its collection is missing. A put would create the collection.
 func (s *Sink) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	b := exchange.Batch{Same: true}
 	var puts, deletes []exchange.Entry
@@ -41,7 +41,7 @@ func (s *Sink) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	return b.Outcomes
 }
 
-// encode makes an op's line; a delete has none.
+// encode sets the text of an entry: the line of a put. A delete has no text.
 func (s *Sink) encode(e *exchange.Entry) *sink.DocumentError {
 	if e.Kind == event.Put {
 		e.Text = s.line(e.Doc.ID(), e.Plain, e.Meta())
@@ -49,8 +49,8 @@ func (s *Sink) encode(e *exchange.Entry) *sink.DocumentError {
 	return nil
 }
 
-// line is a document as it is sent: its members, and after them lull's own, because the last of two
-// with one name counts.
+// line returns a document in the form in which it is sent. lull's members come last, because
+// Typesense uses the last of two members with the same name.
 func (s *Sink) line(id string, plain []byte, m sink.Meta) []byte {
 	own := map[string]string{"id": id, fieldOriginal: string(sink.Seal(nil, plain, m))}
 	if len(s.Fields) == 0 {
@@ -64,7 +64,7 @@ func (s *Sink) line(id string, plain []byte, m sink.Meta) []byte {
 	return append(append(line, members[1:]...), '\n')
 }
 
-// text is all that can be searched in a document: its values that are texts, numbers or flags.
+// text returns all searchable values of a document: texts, numbers and booleans, one a line.
 func text(plain []byte) string {
 	d := json.NewDecoder(bytes.NewReader(plain))
 	d.UseNumber()
@@ -99,13 +99,13 @@ func (s *Sink) send(ctx context.Context, b *exchange.Batch, entries []exchange.E
 ) {
 	index, body := entries[0].Index, exchange.Body(entries)
 	path := collectionPath(index) + "/import?action=upsert&return_doc=false"
-	imports := func() exchange.Answer { // where lines fail, it quotes them
+	imports := func() exchange.Answer { // the answer quotes each line that fails
 		return s.client.Do(ctx, http.MethodPost, path, "text/plain", body, maxError+int64(2*len(body)))
 	}
 	a := imports()
-	if missing(a) {
-		// Nothing was applied. If lull may not make the collection, the outcome says that it is
-		// missing.
+	if isMissing(a) {
+		// Nothing was applied. If lull cannot create the collection, the outcome says that the
+		// collection is missing.
 		if s.create(ctx, index) == nil {
 			a = imports()
 		}
@@ -118,8 +118,8 @@ func (s *Sink) send(ctx context.Context, b *exchange.Batch, entries []exchange.E
 	return &o, o.Reason == sink.TooLarge
 }
 
-// read takes the outcomes from the answer to an import, one line for each. An answer that does not
-// match says nothing about any document.
+// read sets the outcomes from the answer to an import, which has a line for each document. If the
+// lines do not match the entries, every outcome is Unknown.
 func read(a exchange.Answer, b *exchange.Batch, entries []exchange.Entry) {
 	lines := bytes.Split(bytes.TrimSuffix(a.Body, []byte("\n")), []byte("\n"))
 	results := make([]result, len(lines))
@@ -138,7 +138,7 @@ func read(a exchange.Answer, b *exchange.Batch, entries []exchange.Entry) {
 
 func (s *Sink) delete(ctx context.Context, e exchange.Entry) sink.Outcome {
 	a := s.client.Do(ctx, http.MethodDelete, documentPath(e.Index, e.Doc.ID()), "", nil, exchange.MaxAnswer)
-	if a.OK() || missing(a) && !e.Present ||
+	if a.OK() || isMissing(a) && !e.Present ||
 		a.Err == nil && a.Status == http.StatusNotFound && strings.HasPrefix(message(a.Body), noDocument) {
 		return sink.Outcome{Kind: sink.Applied, Status: a.Status}
 	}

@@ -18,17 +18,19 @@ import (
 
 const (
 	scope = "https://www.googleapis.com/auth/cloud-platform"
-	// tokenTimeout bounds one request for a token: writes wait for it.
+	// tokenTimeout is the time-out of a request for a token. It is short because writes wait for
+	// the token.
 	tokenTimeout = 3 * time.Second
 )
 
-// waiting returns a context for requests of tokens. A token serves many requests, so it does not
-// end with the context of one.
-func waiting() context.Context {
+// tokenContext returns a context for requests for tokens. Many requests use one token, so the
+// context does not depend on one request.
+func tokenContext() context.Context {
 	return context.WithValue(context.Background(), oauth2.HTTPClient, &http.Client{Timeout: tokenTimeout})
 }
 
-// bearer adds a token of a source, and the project that pays if the credentials belong to a person.
+// bearer adds a token to a request. If the credentials belong to a person, it also adds the project
+// that pays.
 func bearer(from oauth2.TokenSource, quota string, r *http.Request) error {
 	token, err := from.Token()
 	if err != nil {
@@ -41,8 +43,9 @@ func bearer(from oauth2.TokenSource, quota string, r *http.Request) error {
 	return nil
 }
 
-// federated are the credentials of the function's role, exchanged for Google's: nothing secret is
-// kept anywhere. The role's own are in the environment of a Lambda function.
+// federated returns a function that exchanges the AWS credentials of the function's role for a
+// token of Google. So no secret of Google is stored. The credentials of the role are in the
+// environment of a Lambda function.
 func federated(ctx context.Context, audience, account string) (func(*http.Request) error, error) {
 	config := externalaccount.Config{ //nolint:gosec // addresses, and no credentials
 		Audience: audience, SubjectTokenType: "urn:ietf:params:aws:token-type:aws4_request",
@@ -64,8 +67,8 @@ func federated(ctx context.Context, audience, account string) (func(*http.Reques
 	return func(r *http.Request) error { return bearer(from, "", r) }, nil
 }
 
-// keyed are credentials of a file that Google writes, whose text key gives. A text that changes is
-// taken up.
+// keyed contains credentials from the text of a Google credentials file. key returns the text. If
+// the text changes, keyed uses the new credentials.
 type keyed struct {
 	key func(context.Context) (string, error)
 
@@ -110,7 +113,7 @@ func (k *keyed) source(ctx context.Context) (oauth2.TokenSource, string, error) 
 	default:
 		return nil, "", errKey
 	}
-	credentials, err := google.CredentialsFromJSONWithType(waiting(), []byte(text), file.Type, scope)
+	credentials, err := google.CredentialsFromJSONWithType(tokenContext(), []byte(text), file.Type, scope)
 	if err != nil {
 		return nil, "", errKey // the library's error may quote the file
 	}
@@ -124,7 +127,7 @@ func applicationDefault(context.Context) (string, error) {
 	if home, err := os.UserHomeDir(); path == "" && err == nil {
 		path = filepath.Join(home, ".config", "gcloud", "application_default_credentials.json")
 	}
-	text, err := os.ReadFile(path) //nolint:gosec // the file that whoever runs lull names
+	text, err := os.ReadFile(path) //nolint:gosec // the user of lull names the file
 	if err != nil {
 		return "", errors.New("there are no Google credentials: set auth.kind: key or vertex.audience; on your machine, " +
 			"run: " +

@@ -2,13 +2,14 @@
 //
 // # What it promises
 //
-// Each document is one request: documents.patch with allowMissing, or documents.delete. The engine
-// has no versions, so lull's lease alone keeps the order of writes. Every document gets one
-// outcome, and nothing is sent again whose fate is unknown.
+// The sink sends one request for each document: documents.patch with allowMissing, or
+// documents.delete. The engine has no versions, so only lull's lease keeps the order of writes.
+// Every document gets one outcome. The sink does not send a document again if the outcome is
+// unknown.
 //
-// The document is sent as jsonData: its text, digit for digit, with the object _lull in it. The
-// engine may store numbers differently. An id that is not a name by RFC 1034 is replaced by a
-// digest. The original id is in _lull.
+// The sink sends a document as jsonData: the text of the document, digit for digit, with the object
+// _lull added. The engine may store numbers differently. If an id is not a valid name by RFC 1034,
+// a digest replaces it. The original id is in _lull.
 //
 // Reasons contain the status of Google's error and the name of a field, never its message, because
 // the message quotes content.

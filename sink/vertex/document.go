@@ -18,7 +18,7 @@ import (
 	"github.com/lullhq/lull/sink/internal/exchange"
 )
 
-// digestPrefix begins the ids that are digests.
+// digestPrefix is the prefix of ids that are digests.
 const digestPrefix = "lull-"
 
 // plainID matches an id that is used unchanged: a label of RFC 1034, which may begin with a digit
@@ -26,7 +26,8 @@ const digestPrefix = "lull-"
 // matters.
 var plainID = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-// documentID is the id of a document in its data store. It is different for each document.
+// documentID returns the id of a document in its data store. Different documents have different
+// ids.
 func documentID(id string) string {
 	if plainID.MatchString(id) && !strings.HasPrefix(id, digestPrefix) {
 		return id
@@ -35,8 +36,8 @@ func documentID(id string) string {
 	return digestPrefix + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:]))
 }
 
-// mark is what lull adds to a document. The fence is a text, because the engine may keep numbers as
-// doubles.
+// mark is the metadata that lull adds to a document. The fence is a text, because the engine may
+// store numbers as doubles.
 type mark struct {
 	ID      string      `json:"id"`
 	Version string      `json:"version"`
@@ -45,7 +46,7 @@ type mark struct {
 	Indexed time.Time   `json:"indexed_at"`
 }
 
-// body is a document in a request or an answer.
+// body is a document, in the form in which requests and answers contain it.
 type body struct {
 	ID      string          `json:"id"`
 	Name    string          `json:"name,omitempty"` // only in an answer
@@ -59,7 +60,7 @@ type content struct {
 	Bytes    string `json:"rawBytes,omitempty"`
 }
 
-// encode returns the text of a request, or why the document is rejected.
+// encode returns the text of a request, or an error that says why the document is rejected.
 func (s *Sink) encode(e exchange.Entry) ([]byte, *sink.DocumentError) {
 	m := e.Meta()
 	meta, err := json.Marshal(mark{e.Doc.ID(), m.Version, m.Key, m.Fence, m.Indexed})
@@ -78,7 +79,7 @@ func (s *Sink) encode(e exchange.Entry) ([]byte, *sink.DocumentError) {
 	return text, nil
 }
 
-// textAt is the text at a JSON pointer; false if there is none.
+// textAt returns the text at a JSON pointer, or false if there is none.
 func textAt(document []byte, pointer string) (text string, ok bool) {
 	if pointer == "" {
 		return "", false
@@ -90,8 +91,8 @@ func textAt(document []byte, pointer string) (text string, ok bool) {
 	return at.Str, at.Type == gjson.String
 }
 
-// opened reads a document as the engine returns it. If lull did not write it, it has only its Doc
-// and Document, and ours is false.
+// opened converts a document of the engine into a Stored. If lull did not write the document, ours
+// is false, and stored has only Doc and Document.
 func opened(c event.Collection, b body) (stored sink.Stored, ours bool, err error) {
 	text := []byte(cmp.Or(string(b.Struct), "{}"))
 	if b.Data != nil && *b.Data != "" {

@@ -22,17 +22,18 @@ type Settings struct {
 
 // Store says how documents are written, and with which account.
 type Store struct {
-	// Content points to the text in a document that is its content, such as /body. Empty sends none.
+	// Content is a JSON pointer to the text that is sent as the content of the document, such as
+	// /body. Empty means that no content is sent.
 	Content string `json:"content"`
 	// MimeType is the type of the content. Default "text/html".
 	MimeType string `json:"mimeType"`
 	// Parallel is how many requests of one write run at the same time. Default 16.
 	Parallel int `json:"parallel"`
-	// Audience names the provider of a workload identity pool that trusts the function's role. Empty
-	// for none.
+	// Audience names the provider of a workload identity pool that trusts the function's role.
+	// Empty means that there is none.
 	Audience string `json:"audience"`
-	// ServiceAccount is the e-mail address of the service account that the role may act as. Empty for
-	// the role's own rights.
+	// ServiceAccount is the e-mail address of the service account as which the role acts. Empty
+	// means that the role acts with its own rights.
 	ServiceAccount string `json:"serviceAccount"`
 }
 
@@ -41,7 +42,7 @@ var (
 	audiencePattern = regexp.MustCompile(
 		`^(//iam\.googleapis\.com/projects/[0-9]+/locations/global/workloadIdentityPools/[a-z0-9-]+/providers/[a-z0-9-]+)?$`)
 	accountPattern = regexp.MustCompile(`^([a-z0-9-]+@[a-z0-9.-]+\.gserviceaccount\.com)?$`)
-	// An address ends with the place of the data stores.
+	// The address must end with the project and the location of the data stores.
 	placePattern = regexp.MustCompile(`/v1/projects/[^/]+/locations/([a-z0-9-]+)$`)
 )
 
@@ -72,7 +73,7 @@ func init() {
 	})
 }
 
-// check refuses an address that leads nowhere, and two ways to get credentials.
+// check returns problems with the address, with the index, and with the ways to get credentials.
 func check(s sink.Settings) (found []setting.Problem) {
 	own, _ := s.Options.(Settings)
 	say := func(name string, value any, problem, fix string) {
@@ -80,7 +81,7 @@ func check(s sink.Settings) (found []setting.Problem) {
 	}
 	u, err := url.Parse(s.URL)
 	if err != nil || u.Host == "" {
-		return nil // said elsewhere
+		return nil // another check reports an invalid url
 	}
 	place := placePattern.FindStringSubmatch(strings.TrimRight(u.Path, "/"))
 	if place == nil {
@@ -107,7 +108,7 @@ func check(s sink.Settings) (found []setting.Problem) {
 
 func ofGoogle(u *url.URL) bool { return strings.HasSuffix(u.Host, "googleapis.com") }
 
-// hostOf is where the data stores of a location are.
+// hostOf returns the host for the data stores of a location.
 func hostOf(location string) string {
 	if location == "global" {
 		return "discoveryengine.googleapis.com"
@@ -123,11 +124,11 @@ func open(_ context.Context, s sink.Settings, env sink.Environment) (sink.Sink, 
 	}
 	u, err := url.Parse(s.URL)
 	switch {
-	case err != nil: // New says so
+	case err != nil: // New returns the error
 	case env.Key != nil:
 		o.Authenticate = newKeyed(env.Key).authenticate
 	case own.Vertex.Audience != "":
-		o.Authenticate, err = federated(waiting(), own.Vertex.Audience, own.Vertex.ServiceAccount)
+		o.Authenticate, err = federated(tokenContext(), own.Vertex.Audience, own.Vertex.ServiceAccount)
 	case ofGoogle(u):
 		o.Authenticate = newKeyed(applicationDefault).authenticate
 	}

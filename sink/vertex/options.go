@@ -14,38 +14,40 @@ import (
 
 // Options say where the data stores are and how to write to them.
 type Options struct {
-	// URL is the address of the API with the place of the data stores:
+	// URL is the address of the API, with the project and the location of the data stores:
 	// https://discoveryengine.googleapis.com/v1/projects/PROJECT/locations/LOCATION.
 	URL string
 	// DataStore is the id of a collection's data store; {collection} is replaced by the
-	// collection's name. Without it there is one data store for one collection.
+	// collection's name. Without {collection}, DataStore is one data store for one collection.
 	DataStore string
-	// Collections are the collections known to be written here.
+	// Collections are the collections that are known to be written to this sink.
 	Collections []event.Collection
-	// Content points to the text in a document that is its content: a JSON pointer. Empty sends none.
+	// Content is a JSON pointer to the text that is sent as the content of the document. Empty
+	// means that no content is sent.
 	Content string
 	// MimeType is the type of the content. Empty means text/html.
 	MimeType string
 	// Parallel is how many requests of one Write run at the same time. 0 means 16.
 	Parallel int
-	// Authenticate adds credentials to a request, by changing its headers. It is called for every
-	// request. If it fails, nothing is sent. Its errors must not quote secrets. Nil adds none.
+	// Authenticate adds credentials to a request, by changing its headers. The sink calls it for
+	// every request. If Authenticate fails, the request is not sent. Its errors must not quote
+	// secrets. A nil Authenticate adds nothing.
 	Authenticate func(*http.Request) error
 }
 
-// Defaults of Options.
+// The defaults of Options.
 const (
 	defaultMimeType = "text/html"
 	defaultParallel = 16
 )
 
-// Sink writes to Vertex AI Search and reads back. It is safe for concurrent use.
+// Sink writes documents to Vertex AI Search and reads them. It is safe for concurrent use.
 type Sink struct {
 	Options
 
 	names  sink.Names
 	client *exchange.Client
-	there  sync.Map // the data stores that have answered
+	there  sync.Map // the names of data stores that are known to exist
 }
 
 var (
@@ -55,7 +57,8 @@ var (
 	_ sink.Auditor = (*Sink)(nil)
 )
 
-// New checks the options and returns a Sink. It sends nothing; Ping does. Close it after use.
+// New checks the options and returns a Sink. New sends nothing to the engine. Close the sink after
+// use.
 func New(o Options) (*Sink, error) {
 	o.MimeType = cmp.Or(o.MimeType, defaultMimeType)
 	o.Parallel = cmp.Or(max(o.Parallel, 0), defaultParallel)
@@ -81,15 +84,16 @@ func New(o Options) (*Sink, error) {
 // Close closes idle connections.
 func (s *Sink) Close() error { return s.client.Close() }
 
-// store is the path of a data store below the address.
+// store returns the path of a data store, relative to the address.
 func store(name string) string {
 	return "/collections/default_collection/dataStores/" + escape(name)
 }
 
-// documents is the path of a data store's documents.
+// documents returns the path of the documents of a data store.
 func documents(name string) string { return store(name) + "/branches/default_branch/documents" }
 
-// escape keeps a name in one segment of a path. A valid name has no character that needs it.
+// escape escapes a name, so that it stays one segment of a path. A valid name contains no character
+// to escape.
 func escape(name string) string {
 	return strings.NewReplacer("%", "%25", "/", "%2F", "?", "%3F", "#", "%23").Replace(name)
 }

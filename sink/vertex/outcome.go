@@ -14,28 +14,30 @@ import (
 	"github.com/lullhq/lull/sink/internal/exchange"
 )
 
-// Classes of outcomes that Google has no status for.
+// Classes of outcomes for which Google has no status.
 const (
 	classNoStore  = "data_store_missing"
-	classMismatch = "answer" // the answer does not fit the request
+	classMismatch = "answer" // the answer does not match the request
 )
 
-// statusNotFound is what Google calls a document or a data store that is not there.
+// statusNotFound is Google's status if a document or a data store does not exist.
 const statusNotFound = "NOT_FOUND"
 
-// maxDelay bounds what a service may ask for: a slip in its clock must not stop indexing for a day.
+// maxDelay is the longest delay that a service can ask for. A mistake of the service must not stop
+// indexing for a day.
 const maxDelay = time.Hour
 
-// fault is Google's description of an error. Its message quotes content and is not read.
+// fault is Google's description of an error. lull does not read its message, because the message
+// quotes content.
 type fault struct {
 	Status  string `json:"status"`
 	Details []struct {
 		Type       string `json:"@type"`
-		Reason     string `json:"reason"`     // of ErrorInfo
-		Delay      string `json:"retryDelay"` // of RetryInfo, such as 17.5s
+		Reason     string `json:"reason"`     // set in ErrorInfo
+		Delay      string `json:"retryDelay"` // set in RetryInfo, such as 17.5s
 		Violations []struct {
 			Field string `json:"field"`
-		} `json:"fieldViolations"` // of BadRequest
+		} `json:"fieldViolations"` // set in BadRequest
 	} `json:"details"`
 }
 
@@ -50,7 +52,8 @@ func faultOf(a exchange.Answer) fault {
 	return answer.Error
 }
 
-// class is the status and the reason that an error has, where both are plain words.
+// class returns the status and the reasons of an error. It omits those that do not look like
+// constants of Google.
 func (f fault) class() string {
 	words := word(f.Status)
 	for _, d := range f.Details {
@@ -61,7 +64,7 @@ func (f fault) class() string {
 	return words
 }
 
-// word is a text that is one of Google's constants, or nothing.
+// word returns the text if it looks like one of Google's constants, otherwise "".
 func word(text string) string {
 	if len(text) > 64 || strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") != "" {
 		return ""
@@ -69,7 +72,7 @@ func word(text string) string {
 	return text
 }
 
-// field is the first field that is at fault.
+// field returns the name of the first field that is at fault, or "".
 func (f fault) field() string {
 	for _, d := range f.Details {
 		for _, v := range d.Violations {
@@ -79,7 +82,7 @@ func (f fault) field() string {
 	return ""
 }
 
-// delay is when to come again, 0 for nothing.
+// delay returns how long to wait before the next request, or 0 if the answer does not say.
 func (f fault) delay(h http.Header) time.Duration {
 	for _, d := range f.Details {
 		if delay, err := time.ParseDuration(d.Delay); err == nil && delay > 0 {
@@ -89,8 +92,8 @@ func (f fault) delay(h http.Header) time.Duration {
 	return backoff.After(h, time.Now())
 }
 
-// judge says what an answer other than success means. The same status may come from a proxy, which
-// has no error to show.
+// judge returns the outcome for an answer that is not a success. An answer with the same status may
+// come from a proxy; it has no error of Google.
 func judge(ctx context.Context, a exchange.Answer) sink.Outcome {
 	if o, failed := exchange.Undelivered(ctx, a); failed {
 		return o
@@ -102,7 +105,8 @@ func judge(ctx context.Context, a exchange.Answer) sink.Outcome {
 	case a.Status == http.StatusTooManyRequests:
 		o.Kind, o.RetryAfter = sink.Throttled, f.delay(a.Header)
 	case a.Status == http.StatusConflict && f.Status == "ABORTED":
-		// Two writes of one document at once, or one right after the other: this one was undone.
+		// Two writes of one document came at the same time, or one right after the other. The
+		// engine did not apply this write.
 		o.Kind, o.RetryAfter, o.Apart = sink.Throttled, f.delay(a.Header), true
 	case a.Status == http.StatusBadRequest && f.Status == "INVALID_ARGUMENT":
 		o.Kind, o.Apart = sink.Rejected, true
@@ -111,7 +115,7 @@ func judge(ctx context.Context, a exchange.Answer) sink.Outcome {
 	case a.Status == http.StatusNotFound && f.Status == statusNotFound:
 		o.Kind, o.Apart, o.Reason = sink.Configuration, true, classNoStore
 	case a.Status == http.StatusBadRequest && f.Status == "FAILED_PRECONDITION":
-		o.Kind, o.Apart = sink.Configuration, true // such as a data store that takes no documents yet
+		o.Kind, o.Apart = sink.Configuration, true // such as a data store that does not accept documents yet
 	case a.Status >= 500, a.Status < 300, a.Status == http.StatusRequestTimeout, a.Status == http.StatusConflict,
 		a.Status == 499: // Google's CANCELLED
 		o.Kind = sink.Unknown
@@ -121,7 +125,7 @@ func judge(ctx context.Context, a exchange.Answer) sink.Outcome {
 	return o
 }
 
-// hints say what to do about an answer to a request other than a write.
+// hints says what an operator can do about a failed request other than a write.
 var hints = map[int]string{
 	http.StatusUnauthorized: "set auth.kind: key or vertex.audience, or run: gcloud auth application-default login",
 	http.StatusForbidden:    "grant the role Discovery Engine Editor, and enable discoveryengine.googleapis.com",

@@ -22,17 +22,17 @@ import (
 
 const (
 	pageSize = 200
-	// maxHits is the most results that a search may ask for.
+	// maxHits is the largest number of results for which a search may ask.
 	maxHits = 100
 )
 
-// page is a part of a data store's documents.
+// page is one page of the documents of a data store.
 type page struct {
 	Documents []body `json:"documents"`
 	Next      string `json:"nextPageToken"`
 }
 
-// list asks for a page of a data store's documents.
+// list reads one page of the documents of a data store.
 func (s *Sink) list(ctx context.Context, name string, size int, token string) exchange.Answer {
 	query := url.Values{"pageSize": {strconv.Itoa(size)}}
 	if token != "" {
@@ -41,7 +41,7 @@ func (s *Sink) list(ctx context.Context, name string, size int, token string) ex
 	return s.client.Do(ctx, http.MethodGet, documents(name)+"?"+query.Encode(), "", nil, exchange.MaxAnswer)
 }
 
-// Ping asks for a document of each data store that is known.
+// Ping reads at most one document of each known data store.
 func (s *Sink) Ping(ctx context.Context) error {
 	for _, c := range s.Collections {
 		name, ok := s.names.Index(c)
@@ -57,7 +57,7 @@ func (s *Sink) Ping(ctx context.Context) error {
 	return nil
 }
 
-// get returns a document, even if lull did not write it; false if it is missing.
+// get returns a document, even if lull did not write it, or false if the document is missing.
 func (s *Sink) get(ctx context.Context, doc event.DocID) (b body, found bool, err error) {
 	name, ok := s.names.Index(doc.Collection())
 	if !ok {
@@ -89,13 +89,14 @@ func (s *Sink) Get(ctx context.Context, doc event.DocID) (sink.Stored, bool, err
 // Documents returns documents with their content, one request each.
 func (s *Sink) Documents(ctx context.Context, docs []event.DocID) ([]sink.Stored, error) {
 	return s.each(ctx, docs, func(doc event.DocID, b body) sink.Stored {
-		stored, _, _ := opened(doc.Collection(), b) // what cannot be read has its Document only
+		stored, _, _ := opened(doc.Collection(), b) // a document whose mark cannot be read has only its Document
 		stored.Doc = doc
 		return stored
 	})
 }
 
-// Marks returns what lull wrote with the documents, with one request each.
+// Marks returns the metadata that lull wrote with the documents. It sends one request for each
+// document.
 func (s *Sink) Marks(ctx context.Context, docs []event.DocID) ([]sink.Stored, error) {
 	return s.each(ctx, docs, func(doc event.DocID, b body) sink.Stored {
 		stored, ours, err := opened(doc.Collection(), b)
@@ -110,7 +111,7 @@ func (s *Sink) Marks(ctx context.Context, docs []event.DocID) ([]sink.Stored, er
 	})
 }
 
-// each asks for documents, several at the same time.
+// each reads several documents at the same time, and converts each with f.
 func (s *Sink) each(ctx context.Context, docs []event.DocID,
 	f func(event.DocID, body) sink.Stored,
 ) ([]sink.Stored, error) {
@@ -128,7 +129,7 @@ func (s *Sink) each(ctx context.Context, docs []event.DocID,
 	return out, nil
 }
 
-// All calls f for each document that lull wrote, by collection and id.
+// All calls f for each document that lull wrote, sorted by collection and id.
 func (s *Sink) All(ctx context.Context, f func(sink.Stored) error) error {
 	for _, c := range slices.Sorted(slices.Values(s.Collections)) {
 		err := s.sorted(ctx, c, "", func(stored sink.Stored, ours bool) error {
@@ -144,13 +145,15 @@ func (s *Sink) All(ctx context.Context, f func(sink.Stored) error) error {
 	return nil
 }
 
-// Range calls f for the documents of a collection from an id on, lull's and others.
+// Range calls f for the documents of a collection from the first id after the given one, even if
+// lull did not write them.
 func (s *Sink) Range(ctx context.Context, c event.Collection, after string, f func(sink.Stored) error) error {
 	return s.sorted(ctx, c, after, func(stored sink.Stored, _ bool) error { return f(stored) })
 }
 
-// sorted calls f for the documents of a collection by id. The engine lists them in another order.
-// So sorted first reads them all into a file, and removes the file afterwards.
+// sorted calls f for the documents of a collection in the order of their ids. The engine lists
+// documents in another order. So sorted first writes all documents to a temporary file, and removes
+// the file at the end.
 func (s *Sink) sorted(ctx context.Context, c event.Collection, after string, f func(sink.Stored, bool) error) error {
 	name, ok := s.names.Index(c)
 	if !ok {
@@ -161,7 +164,7 @@ func (s *Sink) sorted(ctx context.Context, c event.Collection, after string, f f
 		return fmt.Errorf("sort the documents of %s: %w", c, err)
 	}
 	defer func() {
-		_ = file.Close() // nothing of it is needed
+		_ = file.Close() // the file is removed, so an error does not matter
 		_ = os.Remove(file.Name())
 	}()
 	type place struct {
@@ -180,7 +183,7 @@ func (s *Sink) sorted(ctx context.Context, c event.Collection, after string, f f
 		}
 		token = page.Next
 		for _, b := range page.Documents {
-			stored, _, _ := opened(c, b) // what cannot be read has an id, too
+			stored, _, _ := opened(c, b) // a document whose mark cannot be read also has an id
 			if stored.Doc.ID() <= after {
 				continue
 			}
@@ -212,8 +215,9 @@ func (s *Sink) sorted(ctx context.Context, c event.Collection, after string, f f
 	return nil
 }
 
-// Search asks the engine's default serving configuration of each data store. The engine decides
-// what a word is, and whether every word must be found. It cannot search one field.
+// Search uses the engine's default serving configuration of each data store. The engine decides
+// what a word is, and whether a document must contain every word. The engine cannot search in one
+// field.
 func (s *Sink) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) {
 	whole, beginning := q.Parts()
 	text := strings.TrimSpace(whole + " " + beginning)

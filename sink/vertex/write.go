@@ -11,11 +11,12 @@ import (
 	"github.com/lullhq/lull/sink/internal/exchange"
 )
 
-// maxWriteAnswer bounds what is read of the answer to a write: a patch answers with the document.
+// maxWriteAnswer is how many bytes are read of the answer to a write. The answer to a patch
+// contains the document.
 const maxWriteAnswer = 16 << 20
 
-// Write sends one request for each op, several at the same time; see sink.Sink. After an answer
-// that says that the engine takes nothing, the rest is not sent.
+// Write sends one request for each op, several at the same time; see sink.Sink. If an answer says
+// that the engine accepts nothing, Write does not send the remaining ops.
 func (s *Sink) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	var b exchange.Batch
 	entries := b.Prepare(ctx, ops, s.names, nil)
@@ -42,7 +43,8 @@ func (s *Sink) write(ctx context.Context, e exchange.Entry) (o sink.Outcome) {
 	return o
 }
 
-// putOutcome judges the answer to a patch, which has the document's name.
+// putOutcome returns the outcome for the answer to a patch. The answer must contain the name of the
+// document.
 func putOutcome(ctx context.Context, a exchange.Answer, path string) sink.Outcome {
 	if !a.OK() {
 		return judge(ctx, a)
@@ -55,8 +57,8 @@ func putOutcome(ctx context.Context, a exchange.Answer, path string) sink.Outcom
 	return sink.Outcome{Kind: sink.Applied, Status: a.Status}
 }
 
-// deleteOutcome judges the answer to a delete. If a document is missing that should be there, the
-// data store may be missing. Then nothing was deleted.
+// deleteOutcome returns the outcome for the answer to a delete. If the document should exist but is
+// missing, the whole data store may be missing. Then the outcome is Configuration.
 func (s *Sink) deleteOutcome(ctx context.Context, a exchange.Answer, e exchange.Entry) sink.Outcome {
 	var empty map[string]json.RawMessage
 	switch {

@@ -18,11 +18,11 @@ type Settings struct {
 	Webhook Requests `json:"webhook"`
 }
 
-// Requests says how a receiver is asked.
+// Requests contains the options for requests to the receiver.
 type Requests struct {
 	// Private says that the receiver may have an address in a private network. Default false.
 	Private bool `json:"private"`
-	// Parallel is how many requests of one write are under way at the same time. Default 8.
+	// Parallel is how many requests of one write run at the same time. Default 8.
 	Parallel int `json:"parallel"`
 }
 
@@ -52,10 +52,10 @@ func init() {
 	})
 }
 
-// check refuses documents in the clear on the public internet.
+// check returns a problem if documents would be sent to the public internet without encryption.
 func check(s sink.Settings) []setting.Problem {
 	own, _ := s.Options.(Settings)
-	if u, err := url.Parse(s.URL); err != nil || u.Scheme != "http" || own.Webhook.Private || near(u) {
+	if u, err := url.Parse(s.URL); err != nil || u.Scheme != "http" || own.Webhook.Private || isPrivate(u) {
 		return nil
 	}
 	return []setting.Problem{{
@@ -64,8 +64,9 @@ func check(s sink.Settings) []setting.Problem {
 	}}
 }
 
-// near reports that an address is by its own text in a private network or on this machine.
-func near(u *url.URL) bool {
+// isPrivate reports whether the host of an address is localhost, or an IP address of this machine
+// or a private network. It does not resolve names.
+func isPrivate(u *url.URL) bool {
 	host := u.Hostname()
 	ip, err := netip.ParseAddr(host)
 	return strings.EqualFold(host, "localhost") || err == nil && (ip.IsLoopback() || ip.IsPrivate())

@@ -16,24 +16,25 @@ import (
 
 // Options say where a receiver is and how to write to it.
 type Options struct {
-	// URL is the receiver's address, http or https. It must not hold a password.
+	// URL is the receiver's address, with http or https. It must not contain a password.
 	URL string
-	// Secrets gives one secret or two, separated by white space, each as whsec_ and base64 of 24 to
-	// 64 bytes. A request has a signature by each. It is called for every request, and should cache.
-	// Nil means that requests are not signed.
+	// Secrets returns one secret or two, separated by white space. Each is whsec_ followed by
+	// base64 of 24 to 64 bytes. A request has a signature by each secret. The sink calls Secrets
+	// for every request, so Secrets should cache its result. If Secrets is nil, requests are not
+	// signed.
 	Secrets func(context.Context) (string, error)
-	// Versions says that the receiver compares fences and answers 409 to an older one.
+	// Versions says that the receiver compares fences and answers 409 to a smaller fence.
 	Versions bool
-	// BulkDocuments and BulkBytes bound a request; a document larger than BulkBytes goes alone. 0
-	// means 1 and 5 MB.
+	// BulkDocuments and BulkBytes limit one request. A document larger than BulkBytes is sent
+	// alone. 0 means 1 document, or 5 MB.
 	BulkDocuments int
 	BulkBytes     int64
-	// Private lets the receiver have an address in a private network, or of this machine. If URL
-	// itself names such an address, it is allowed without Private.
+	// Private allows a receiver in a private network or on this machine. It is not needed if the
+	// host in URL is localhost or such an IP address.
 	Private bool
-	// Parallel is how many requests of one Write are under way at the same time. 0 means 8.
+	// Parallel is how many requests of one Write run at the same time. 0 means 8.
 	Parallel int
-	// Now is the time that requests are signed at. Nil means time.Now.
+	// Now returns the time at which a request is signed. Nil means time.Now.
 	Now func() time.Time
 }
 
@@ -48,12 +49,13 @@ type Sink struct {
 
 var _ sink.Sink = (*Sink)(nil)
 
-// New checks the options and returns a Sink. It sends nothing; Ping does. Close it after use.
+// New checks the options and returns a Sink. New sends nothing to the receiver. Close the sink
+// after use.
 func New(o Options) (*Sink, error) {
 	u, err := url.Parse(o.URL)
 	switch {
 	case err != nil:
-		return nil, errors.New("sink url: this is not a URL") // which might hold a password
+		return nil, errors.New("sink url: this is not a URL") // do not quote the text, which might contain a password
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return nil, errors.New("sink url: use http://host:port or https://host")
 	case u.User != nil:
@@ -64,11 +66,11 @@ func New(o Options) (*Sink, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Sink{Options: o, transport: newTransport(o.Private || near(u))}, nil
+	return &Sink{Options: o, transport: newTransport(o.Private || isPrivate(u))}, nil
 }
 
-// newTransport is the one for hosts that settings name, with connections that drop what they have
-// not sent.
+// newTransport returns the transport for hosts that settings name. Its connections discard unsent
+// bytes when they are closed.
 func newTransport(private bool) *http.Transport {
 	to := outbound.Transport(outbound.Reachable(private))
 	dial := to.DialContext

@@ -16,17 +16,17 @@ import (
 	"github.com/lullhq/lull/sink/internal/exchange"
 )
 
-// Classes of outcomes that are not a status of the receiver's.
+// Classes of outcomes that do not come from a status of the receiver.
 const (
-	classNoSecret    = "no_key"             // the request could not be signed, and was not sent
-	classPrivate     = "address_not_public" // the host has a private address, and the settings do not say so
+	classNoSecret    = "no_key"             // the request was not sent, because signing it failed
+	classPrivate     = "address_not_public" // the host has a private address, which the settings do not allow
 	classCertificate = "certificate"        // the receiver's certificate is not valid
-	classMismatch    = "results"            // the results do not fit the request
-	classPage        = "web_page"           // a page for people: this is not the receiver
+	classMismatch    = "results"            // the results in the answer do not match the request
+	classPage        = "web_page"           // the answer is a web page, so this is not the receiver
 )
 
-// whole judges the answer to a request. ofOne says that a document is at fault: of several, the
-// request may be cut.
+// whole returns the outcome for the answer to a request. ofOne says that a document is at fault, so
+// that a request with several documents may be split.
 func (s *Sink) whole(ctx context.Context, a exchange.Answer) (o sink.Outcome, ofOne bool) {
 	switch {
 	case a.OK() && beginning(a.Body) == '<':
@@ -36,7 +36,7 @@ func (s *Sink) whole(ctx context.Context, a exchange.Answer) (o sink.Outcome, of
 	}
 	if o, failed := exchange.Undelivered(ctx, a); failed {
 		switch {
-		case o.Apart: // our time was over
+		case o.Apart: // there was no time left
 		case a.Unauthenticated():
 			o.Reason = classNoSecret
 		case errors.Is(a.Err, outbound.ErrForbidden):
@@ -52,13 +52,13 @@ func (s *Sink) whole(ctx context.Context, a exchange.Answer) (o sink.Outcome, of
 	return o, ofOne
 }
 
-// untrusted reports that nothing was sent because the receiver's certificate is not valid.
+// untrusted reports whether nothing was sent because the receiver's certificate is not valid.
 func untrusted(a exchange.Answer) bool {
 	var invalid *tls.CertificateVerificationError
 	return !a.Sent && errors.As(a.Err, &invalid)
 }
 
-// item judges the result of one document.
+// item returns the outcome for the result of one document.
 func (s *Sink) item(kind event.Operation, status int, after time.Duration) sink.Outcome {
 	switch {
 	case status >= 200 && status < 300,
@@ -67,7 +67,8 @@ func (s *Sink) item(kind event.Operation, status int, after time.Duration) sink.
 	case status < 400: // not a result
 		return sink.Outcome{Kind: sink.Unknown, Status: status, Reason: classMismatch}
 	}
-	// It is the receiver's own word about this document: no proxy's, which might not know.
+	// The receiver itself says this about the document. It is not an answer of a proxy, which might
+	// not know.
 	o := s.judge(status, after, true)
 	if o.Kind != sink.Newer && o.Kind != sink.Unknown {
 		o.Apart = true
@@ -75,8 +76,8 @@ func (s *Sink) item(kind event.Operation, status int, after time.Duration) sink.
 	return o
 }
 
-// judge says what a status other than success means. waits says that the receiver says when to come
-// again, or speaks of one document: nothing was applied then.
+// judge returns the outcome for a status other than a success. waits says that the answer has a
+// Retry-After, or that the status is for one document. Nothing was applied then.
 func (s *Sink) judge(status int, after time.Duration, waits bool) sink.Outcome {
 	o := sink.Outcome{Status: status, Reason: "http " + strconv.Itoa(status)}
 	switch {
@@ -97,7 +98,7 @@ func (s *Sink) judge(status int, after time.Duration, waits bool) sink.Outcome {
 	return o
 }
 
-// hints say what to do about an answer to Ping.
+// hints says what an operator can do about a failed Ping.
 var hints = map[int]string{
 	http.StatusUnauthorized: "the receiver denies access, or does not accept the signature: compare the secrets, and " +
 		"both clocks",
@@ -106,8 +107,8 @@ var hints = map[int]string{
 	http.StatusMethodNotAllowed: "the receiver does not accept POST at this path: correct the url",
 }
 
-// Ping sends a signed request without documents. A receiver that refuses it because it has no
-// documents is available, too.
+// Ping sends a signed request without documents. A receiver that refuses the request because it has
+// no documents is available, too.
 func (s *Sink) Ping(ctx context.Context) error {
 	a := s.post(ctx, typePing, nil)
 	o, ofOne := s.whole(ctx, a)

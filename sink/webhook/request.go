@@ -20,7 +20,7 @@ import (
 	"github.com/lullhq/lull/sink/internal/exchange"
 )
 
-// Headers of a request. The first three are those of Standard Webhooks.
+// Headers of a request. The first three come from Standard Webhooks.
 const (
 	headerID        = "Webhook-Id"
 	headerTimestamp = "Webhook-Timestamp"
@@ -34,14 +34,14 @@ const (
 	typePing      = "lull.ping"
 )
 
-// encode makes an op's part of a request.
+// encode sets the text of an entry: the part of a request that is for this op.
 func encode(e *exchange.Entry) *sink.DocumentError {
 	meta := e.Meta()
 	head, err := json.Marshal(struct {
 		Operation  event.Operation  `json:"operation"`
 		Collection event.Collection `json:"collection"`
 		ID         string           `json:"id"`
-		Fence      string           `json:"fence"` // a text: it has more digits than a double
+		Fence      string           `json:"fence"` // a text, because a fence has more digits than a double
 		Key        string           `json:"order_key"`
 		Version    string           `json:"version"`
 		Indexed    time.Time        `json:"indexed_at"`
@@ -59,8 +59,8 @@ func encode(e *exchange.Entry) *sink.DocumentError {
 	return nil
 }
 
-// idOf names a request. It is the same for the same documents under the same fences, and for no
-// others.
+// idOf returns the id of a request. Two requests have the same id only if they have the same
+// documents with the same fences.
 func idOf(entries []exchange.Entry, at time.Time) string {
 	h := sha256.New()
 	for _, e := range entries {
@@ -73,7 +73,7 @@ func idOf(entries []exchange.Entry, at time.Time) string {
 	return "lull_" + hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// body is the text of a request.
+// body returns the text of a request.
 func body(kind string, at time.Time, entries []exchange.Entry) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `{"type":%q,"timestamp":%q,"data":{"documents":[`, kind, at.UTC().Format(time.RFC3339))
@@ -87,10 +87,10 @@ func body(kind string, at time.Time, entries []exchange.Entry) []byte {
 	return b.Bytes()
 }
 
-// maxAnswer bounds what is read of an answer.
+// maxAnswer returns how many bytes of an answer are read.
 func maxAnswer(documents int) int64 { return 64<<10 + 256*int64(documents) }
 
-// post makes one request.
+// post sends one request.
 func (s *Sink) post(ctx context.Context, kind string, entries []exchange.Entry) exchange.Answer {
 	at := s.Now()
 	id, text := idOf(entries, at), body(kind, at, entries)
@@ -118,7 +118,7 @@ func (s *Sink) post(ctx context.Context, kind string, entries []exchange.Entry) 
 
 var errSecret = errors.New("want one or two secrets, separated by a space, each as whsec_ and base64 of 24 to 64 bytes")
 
-// secrets reads the keys to sign with.
+// secrets returns the keys with which a request is signed.
 func (s *Sink) secrets(ctx context.Context) ([][]byte, error) {
 	text, err := s.Secrets(ctx)
 	if err != nil {
@@ -139,7 +139,7 @@ func (s *Sink) secrets(ctx context.Context) ([][]byte, error) {
 	return keys, nil
 }
 
-// signatures signs head and text with each secret, in the form of the header.
+// signatures signs head and text with each secret, and returns the value of the header.
 func signatures(secrets [][]byte, head string, text []byte) string {
 	var all []string
 	for _, key := range secrets {

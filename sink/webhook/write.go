@@ -14,8 +14,8 @@ import (
 	"github.com/lullhq/lull/sink/internal/exchange"
 )
 
-// Write sends the ops, several requests at the same time; see sink.Sink. After an answer that says
-// that the receiver takes nothing, the rest is not sent.
+// Write sends the ops, several requests at the same time; see sink.Sink. If an answer says that the
+// receiver accepts nothing, Write does not send the remaining ops.
 func (s *Sink) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	var b exchange.Batch
 	most := exchange.NewBounds(s.BulkDocuments, s.BulkBytes)
@@ -32,7 +32,7 @@ func (s *Sink) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	return b.Outcomes
 }
 
-// send makes one request; see exchange.Batch.Push.
+// send sends one request; see exchange.Batch.Push.
 func (s *Sink) send(ctx context.Context, b *exchange.Batch, entries []exchange.Entry) (
 	whole *sink.Outcome, ofOne bool,
 ) {
@@ -45,9 +45,9 @@ func (s *Sink) send(ctx context.Context, b *exchange.Batch, entries []exchange.E
 	return &o, ofOne
 }
 
-// read takes the outcomes from an answer that says success: of each document if the answer has
-// results, otherwise of all of them. If the answer may have results that cannot be read, the
-// outcome is unknown.
+// read sets the outcomes from an answer whose status is a success. If the answer has results, there
+// is one for each document. Without results, every document is Applied. If the answer may have
+// results that cannot be read, every outcome is Unknown.
 func (s *Sink) read(a exchange.Answer, b *exchange.Batch, entries []exchange.Entry) {
 	var answer struct {
 		Results []struct {
@@ -73,8 +73,8 @@ func (s *Sink) read(a exchange.Answer, b *exchange.Batch, entries []exchange.Ent
 }
 
 // mayHaveResults reports whether an answer that is not a JSON object may have results. It may if it
-// names them, if it begins like JSON and cannot be read, or if it is encoded. UTF-16 has a zero
-// byte next to each character of their names.
+// contains "results" or "status", if it begins like JSON but is invalid, or if it is compressed. In
+// UTF-16, each character of these words has a zero byte next to it.
 func mayHaveResults(a exchange.Answer) bool {
 	text := bytes.ToLower(bytes.ReplaceAll(a.Body, []byte{0}, nil))
 	coding := a.Header.Get("Content-Encoding")
@@ -89,9 +89,9 @@ func mayHaveResults(a exchange.Answer) bool {
 	return begin == '{' || begin == '['
 }
 
-// beginning is the first letter or digit of an answer, or the character with which JSON or HTML
-// begins. It skips a byte order mark, spaces of any kind, and the guard that some frameworks write
-// before JSON. It is 0 if there is none.
+// beginning returns the first letter or digit of an answer, or the character with which JSON or
+// HTML begins. It skips a byte order mark, white space, and the characters that some frameworks
+// write before JSON. It returns 0 if there is no such character.
 func beginning(body []byte) rune {
 	for _, r := range string(body) {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune(`<{["`, r) {
