@@ -12,8 +12,8 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// vocabulary is made up, so that word frequencies are those of a language: few words often, many
-// seldom.
+// vocabulary returns invented words. A few words are frequent and many are rare, as in a real
+// language.
 var vocabulary = func() []string {
 	r := rand.New(rand.NewPCG(1, 2))
 	words := make([]string, 20_000)
@@ -36,7 +36,7 @@ func prose(r *rand.Rand, words int) string {
 	return b.String()
 }
 
-// documents are ops of about 300 bytes, or of bodyWords words more.
+// documents returns n ops. Each document has about 300 bytes, plus a body of bodyWords words.
 func documents(n, bodyWords int) []sink.Op {
 	r := rand.New(rand.NewPCG(3, 4))
 	ops := make([]sink.Op, n)
@@ -51,8 +51,8 @@ func documents(n, bodyWords int) []sink.Op {
 	return ops
 }
 
-// BenchmarkWrite writes batches of 500, from one writer and from two. The important figure is
-// docs/s.
+// BenchmarkWrite writes batches of 500 documents, from one, two and four writers. The important
+// figure is docs/s.
 func BenchmarkWrite(b *testing.B) {
 	for _, bodyWords := range []int{0, 500} {
 		for _, writers := range []int{1, 2, 4} {

@@ -44,7 +44,7 @@ func TestSink(t *testing.T) {
 			if err := index.Close(); err != nil {
 				t.Fatal(err)
 			}
-			return open(t, t.TempDir()) // what is left of an index whose folder was removed
+			return open(t, t.TempDir()) // an index in a new folder, as if the user had removed the old one
 		},
 	})
 }
@@ -87,7 +87,8 @@ func write(t *testing.T, x *blevesink.Index, want sink.OutcomeKind, ops ...sink.
 	}
 }
 
-// remembered checks documents, fences and tombstones of the three ops written by the tests below.
+// remembered checks the documents, fences and tombstones of the three ops that the tests below
+// write.
 func remembered(t *testing.T, x *blevesink.Index) {
 	t.Helper()
 	s, ok, err := x.Get(t.Context(), "content#a")
@@ -110,8 +111,8 @@ func TestFencesAndTombstonesOutliveTheProcess(t *testing.T) {
 	remembered(t, open(t, dir))
 }
 
-// The folder is copied while the index is open and nothing told it to finish: what was answered as
-// applied is in the copy.
+// The test copies the folder while the index is still open. Every document with the outcome Applied
+// must be in the copy.
 func TestWhatWasAppliedIsOnDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -180,12 +181,12 @@ func TestSearchIsInEnglish(t *testing.T) {
 		{"embassies", "title", 1},
 		{"walked dog", "", 1}, // every word
 		{"walk cat", "", 0},
-		{"the", "", 0}, // says nothing
+		{"the", "", 0}, // a stop word
 		{"", "", 0},
 		{"CAFÉ", "body", 1},
 		{"東京", "", 1},
-		{strings.Repeat("x", 1_000), "", 0}, // no word
-		{"collie", "meta", 1},               // a document's own field, not ours of the same name
+		{strings.Repeat("x", 1_000), "", 0}, // too long for a word
+		{"collie", "meta", 1},               // a field of the document, not lull's field with the same name
 		{"label", "_id", 1},
 	}
 	for _, tt := range tests {

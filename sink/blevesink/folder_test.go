@@ -53,7 +53,8 @@ func TestOpenRefusesAFile(t *testing.T) {
 	refused(t, file, "is a file")
 }
 
-// refused checks that the error names the folder, what was found and what to do.
+// refused checks that Open fails, and that the error says which folder, what is in it and what to
+// do.
 func refused(t *testing.T, dir, reason string) {
 	t.Helper()
 	x, err := blevesink.Open(dir)
@@ -82,7 +83,7 @@ func TestOpenMakesTheFolder(t *testing.T) {
 	}
 }
 
-// marked is a folder that is ours, and has nothing in it yet.
+// marked returns a folder that has lull's marker but no index.
 func marked(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -93,8 +94,8 @@ func marked(t *testing.T) string {
 	return dir
 }
 
-// The marker is written first: a process that ended between the two left a folder that is ours and
-// has no index yet.
+// Open writes the marker before it creates the index. A process that ends in between leaves a
+// folder with a marker and without an index.
 func TestOpenFinishesAFolderThatWasOnlyMarked(t *testing.T) {
 	t.Parallel()
 	dir := marked(t)
@@ -103,8 +104,8 @@ func TestOpenFinishesAFolderThatWasOnlyMarked(t *testing.T) {
 	}
 }
 
-// Bleve makes an index in steps. One that a crash left half made is nobody's, and never stands
-// where the next run looks for a whole one.
+// Bleve creates an index in several steps. After a crash, Open must remove an incomplete index and
+// must not use it.
 func TestOpenClearsAnIndexThatWasLeftHalfMade(t *testing.T) {
 	t.Parallel()
 	dir := marked(t)
@@ -128,8 +129,8 @@ func TestOpenClearsAnIndexThatWasLeftHalfMade(t *testing.T) {
 	}
 }
 
-// Of many that find a folder which is marked and has no index yet, one makes it; the others are
-// told that it is in use.
+// If several callers open a folder without an index at the same time, one of them creates the
+// index. The other callers get an InUseError.
 func TestOneOfManyMakesTheIndex(t *testing.T) {
 	t.Parallel()
 	dir := marked(t)
@@ -176,7 +177,7 @@ func TestOneOpenAtATime(t *testing.T) {
 	open(t, dir)
 }
 
-// copyFolder copies what a crash would leave on the disk.
+// copyFolder copies a folder, with the files that a crash would leave on the disk.
 func copyFolder(t *testing.T, from string) string {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "copy")

@@ -61,8 +61,8 @@ func TestLocksLetGoOfWhoNoLongerWaits(t *testing.T) {
 	})
 }
 
-// The document's lock is held, so that the batch cannot be written: Write must still return, and
-// write nothing later.
+// The test holds the lock of the document, so that the batch cannot be written. Write must still
+// return when its context ends, and must not write the batch later.
 func TestWriteComesBackWhenItsContextEnds(t *testing.T) {
 	t.Parallel()
 	x, err := Open(t.TempDir())

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// open opens a sink of the kind at an address.
+// open opens a sink of a kind at an address.
 func open(t *testing.T, kind, url string, key func(context.Context) (string, error)) sink.Sink {
 	t.Helper()
 	k, _ := sink.Lookup(kind)
@@ -35,7 +35,8 @@ func open(t *testing.T, kind, url string, key func(context.Context) (string, err
 	return s
 }
 
-// engine is a server that greets and takes documents as a product does, and keeps what was asked.
+// engine starts a server that answers GET / and writes like a product. asked returns the requests
+// so far.
 func engine(t *testing.T, headers map[string]string, greeting string) (url string, asked func() []*http.Request) {
 	t.Helper()
 	var requests []*http.Request
@@ -59,7 +60,7 @@ func engine(t *testing.T, headers map[string]string, greeting string) (url strin
 	return s.URL, func() []*http.Request { return requests }
 }
 
-// Greetings as the products say them.
+// Answers to GET / of several products.
 const (
 	elastic     = `{"version":{"number":"8.19.0","build_flavor":"default"},"tagline":"You Know, for Search"}`
 	elasticless = `{"version":{"number":"8.11.0","build_flavor":"serverless"},"tagline":"You Know, for Search"}`
@@ -67,14 +68,14 @@ const (
 	legacy      = `{"version":{"number":"7.10.2","build_flavor":"oss"},"tagline":"You Know, for Search"}`
 )
 
-// A sink of one product does not write to the other, and says which kind to write.
+// A sink for one product refuses to write to the other product. Its error says which kind to set.
 func TestAKindRefusesTheOtherProduct(t *testing.T) {
 	t.Parallel()
 	header := map[string]string{"X-Elastic-Product": "Elasticsearch"}
 	for name, tt := range map[string]struct {
 		kind, greeting string
 		headers        map[string]string
-		says           string // of Ping; empty for a sink that works
+		says           string // a part of the error of Ping; empty if Ping must succeed
 		writes         bool
 	}{
 		"Elasticsearch":               {elasticsearch.Name, elastic, header, "", true},
@@ -84,7 +85,8 @@ func TestAKindRefusesTheOtherProduct(t *testing.T) {
 			opensearch.Name, elastic, header, "this is Elasticsearch: set kind: elasticsearch",
 			false,
 		},
-		// Amazon's domains of Elasticsearch 7.10 have no such header, and take what OpenSearch takes.
+		// Elasticsearch 7.10 at Amazon does not send that header, and accepts the same requests as
+		// OpenSearch.
 		"Elasticsearch 7.10 as OpenSearch": {opensearch.Name, legacy, nil, "", true},
 		"a serverless project":             {elasticsearch.Name, elasticless, header, "serverless project of Elasticsearch is not supported", true},
 	} {
@@ -123,7 +125,7 @@ func TestAKindRefusesTheOtherProduct(t *testing.T) {
 func TestAnAPIKeyIsSent(t *testing.T) {
 	t.Parallel()
 	for key, want := range map[string]string{
-		"aWQ6a2V5":     "ApiKey aWQ6a2V5", // as Elasticsearch calls encoded
+		"aWQ6a2V5":     "ApiKey aWQ6a2V5", // the form that Elasticsearch calls "encoded"
 		"VuaCfG:ui2lp": "ApiKey VnVhQ2ZHOnVpMmxw",
 	} {
 		url, asked := engine(t, map[string]string{"X-Elastic-Product": "Elasticsearch"}, elastic)

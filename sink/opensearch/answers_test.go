@@ -19,45 +19,47 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write docs/sinks/opensearch.md")
 
-// row is one answer of OpenSearch. It says how the fake gives it and, if possible, how to get it
-// from a real server.
+// row is one answer of OpenSearch. It says how a fake server gives the answer and, if possible, how
+// a real server can be made to give it.
 type row struct {
 	sinktest.Answer
-	answer  handler // to a bulk request
-	resolve string  // the answer to what a name stands for; "" denies the question
+	answer  handler // answers a bulk request
+	resolve string  // the answer to a request for the index behind a name; "" answers 403
 	change  func(*opensearch.Options)
-	// real prepares a real server. index is the name that the collection's documents go to.
+	// real prepares a real server. index is the name to which the sink writes the collection.
 	real func(t *testing.T, s *opensearch.Sink, index string)
 }
 
-// outcome is one that all ops of a row have.
+// same returns an answer in which the put and the delete have the same outcome.
 func same(kind sink.OutcomeKind, reason string) sinktest.Answer {
 	o := sink.Outcome{Kind: kind, Reason: reason}
 	return sinktest.Answer{Put: o, Delete: o}
 }
 
-// apart is the same of an answer that says nothing about other indices.
+// apart returns an answer in which the put and the delete have the same outcome, which says nothing
+// about other indices.
 func apart(kind sink.OutcomeKind, reason string) sinktest.Answer {
 	o := sink.Outcome{Kind: kind, Reason: reason, Apart: true}
 	return sinktest.Answer{Put: o, Delete: o}
 }
 
-// putOnly is an answer that only the put gets.
+// putOnly returns an answer with an outcome for the put. The delete is Applied.
 func putOnly(o sink.Outcome) sinktest.Answer { return sinktest.Answer{Put: o} }
 
-// after adds what the engine asks to wait.
+// after adds a Retry-After to both outcomes of an answer.
 func after(a sinktest.Answer, d time.Duration) sinktest.Answer {
 	a.Put.RetryAfter, a.Delete.RetryAfter = d, d
 	return a
 }
 
-// answers completes a row's answer.
+// answers adds the texts of a row to its outcomes.
 func answers(a sinktest.Answer, engine, answer, why string) sinktest.Answer {
 	a.Engine, a.Says, a.Why = engine, answer, why
 	return a
 }
 
-// each answers for each item so; a status of 0 is success.
+// each returns a handler that answers each put with one status and each delete with another. The
+// status 0 means success.
 func each(put, del int, fault any, headers ...string) handler {
 	return func(w http.ResponseWriter, r request) {
 		for i := 0; i < len(headers); i += 2 {
@@ -75,12 +77,12 @@ func each(put, del int, fault any, headers ...string) handler {
 	}
 }
 
-// both answers for both items so.
+// both returns a handler that answers the put and the delete with the same error.
 func both(status int, kind, reason string, headers ...string) handler {
 	return each(status, status, failure(kind, reason), headers...)
 }
 
-// broken answers in a way that the server's library does not offer.
+// broken returns a handler that takes over the connection, for answers that net/http cannot send.
 func broken(do func(conn *net.TCPConn)) handler {
 	return func(w http.ResponseWriter, _ request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
@@ -103,15 +105,15 @@ const (
 	noSuchName  = `{"indices":[],"aliases":[],"data_streams":[]}`
 )
 
-// withIndex makes an index on a real server.
+// withIndex creates an index on a real server.
 func withIndex(settings string) func(*testing.T, *opensearch.Sink, string) {
 	return func(t *testing.T, s *opensearch.Sink, index string) {
 		call(t, http.MethodPut, s.URL+"/"+index, settings)
 	}
 }
 
-// aliased makes indices on a real server with an alias of the collection's name; the last takes
-// writes where main is true.
+// aliased creates indices on a real server, and one alias for all of them with the name of the
+// collection. If main is true, writes go to the last index.
 func aliased(main bool, suffixes ...string) func(*testing.T, *opensearch.Sink, string) {
 	return func(t *testing.T, s *opensearch.Sink, index string) {
 		for i, suffix := range suffixes {
@@ -129,7 +131,7 @@ const (
 	stopped  = "nothing was applied, and it passes by itself"
 )
 
-// unparsed is a row of a document that no usual index can take.
+// unparsed returns a row for a document that no usual index accepts.
 func unparsed(why, engine, document string) row {
 	r := row{
 		Answer: answers(
@@ -145,8 +147,8 @@ func unparsed(why, engine, document string) row {
 	return r
 }
 
-// rows is what OpenSearch and what stands in front of it answers, and what becomes of it. The texts
-// are OpenSearch 2.19's, with content where it quotes some.
+// rows returns the answers of OpenSearch and of proxies before it, with the wanted outcomes. The
+// texts come from OpenSearch 2.19, and contain the word secret if OpenSearch quotes content.
 func rows() []row {
 	const date, later = "Fri, 20 Nov 2026 16:00:00 GMT", "Fri, 20 Nov 2026 16:02:30 GMT"
 	items := func(items ...string) handler { return respond(200, `{"items":[`+strings.Join(items, ",")+`]}`) }
@@ -155,7 +157,7 @@ func rows() []row {
 		return putOnly(sink.Outcome{Kind: sink.Rejected, Apart: true, Reason: reason})
 	}
 	return []row{
-		// An index that takes writes.
+		// An index that accepts writes.
 		{
 			Answer: answers(same(sink.Applied, ""), "works, and has nothing to delete", "item 201; item 404 with result `not_found`", "the sink is as was asked for"),
 			answer: items(a, b), resolve: anIndex, real: withIndex(`{}`),
@@ -167,7 +169,7 @@ func rows() []row {
 			},
 			resolve: anAlias, real: aliased(true, "-1"),
 		},
-		// Names that lead nowhere, or to more than one place.
+		// Names without an index, or with more than one index.
 		{
 			Answer: answers(sinktest.Answer{Delete: sink.Outcome{Kind: sink.Configuration, Apart: true, Reason: "index_missing"}}, "has no index of that name, and makes one", "`GET /_resolve/index` names nothing; item 201", "a put makes the index. The delete of a document that should be there is not sent: the engine would make an empty index, find nothing and call it done"),
 			answer: each(0, 0, nil), resolve: noSuchName, real: func(*testing.T, *opensearch.Sink, string) {},
@@ -212,7 +214,7 @@ func rows() []row {
 			Answer: answers(apart(sink.Configuration, "validation_exception"), "has no room for another index", "item 400 `validation_exception`", holds),
 			answer: both(400, "validation_exception", "this action would add [2] shards, but this cluster currently has [1000]/[1000]"),
 		},
-		// Indices that take no writes.
+		// Indices that accept no writes.
 		{
 			Answer: answers(apart(sink.Configuration, "index_closed_exception"), "has closed the index", "item 400 `index_closed_exception`", holds),
 			answer: both(400, "index_closed_exception", "closed"), resolve: anIndex,
@@ -253,13 +255,13 @@ func rows() []row {
 			Answer: answers(putOnly(sink.Outcome{Kind: sink.Configuration, Apart: true, Reason: "strict_dynamic_mapping_exception: field _lull"}), "maps strictly, and not `_lull`", "item 400 `strict_dynamic_mapping_exception` of `_lull`", "the mapping refuses every document of lull's: copy the mapping of `_lull` from the template"),
 			answer: each(400, 0, failure("strict_dynamic_mapping_exception", "mapping set to strict, dynamic introduction of [_lull] within [_doc] is not allowed")), resolve: anIndex,
 			real: func(t *testing.T, s *opensearch.Sink, index string) {
-				// A user's own template takes the place of lull's.
+				// A template of the user replaces lull's template.
 				call(t, http.MethodPut, s.URL+"/_index_template/"+s.Options.Template, `{"index_patterns":["`+index+`"],"priority":50}`)
 				call(t, http.MethodPut, s.URL+"/"+index, `{"mappings":{"dynamic":"strict","properties":{"title":{"type":"text"}}}}`)
 			},
 		},
-		// Documents that an index cannot take. Where the turn has no sign that the index takes others,
-		// index asks first (see below).
+		// Documents that an index cannot accept. If no other document of the turn was accepted, the
+		// index function first tests the index.
 		{
 			Answer: answers(reject("illegal_argument_exception: field x"), "has a processor of its pipeline fail", "item 400 `illegal_argument_exception`", "the document may be at fault, or the pipeline: index asks (see below)"),
 			answer: each(400, 0, failure("illegal_argument_exception", "field [x] not present as part of path [x.secret]")), resolve: anIndex,
@@ -397,7 +399,7 @@ func rows() []row {
 			Answer: answers(same(sink.Configuration, "resource_already_exists_exception"), "has a conflict about the request", "409", "it is not an answer to a bulk request"),
 			answer: respond(409, whole("resource_already_exists_exception")),
 		},
-		// An engine that has too much to do.
+		// An overloaded engine.
 		{
 			Answer: answers(after(same(sink.Throttled, "rejected_execution_exception"), 9*time.Second), "has a full queue for a shard", "item 429, Retry-After of the answer", stopped),
 			answer: both(429, "rejected_execution_exception", "rejected execution of primary operation secret", "Retry-After", "9"),
@@ -434,7 +436,7 @@ func rows() []row {
 			Answer: answers(same(sink.Throttled, "cluster_manager_not_discovered_exception"), "has no cluster manager", "503 `cluster_manager_not_discovered_exception`", stopped),
 			answer: respond(503, whole("cluster_manager_not_discovered_exception")),
 		},
-		// An engine whose answer says little.
+		// An engine whose answer does not show what happened.
 		{
 			Answer: answers(same(sink.Unknown, "i_o_exception"), "fails for an item", "item 500", noAnswer),
 			answer: both(500, "i_o_exception", "secret"),
@@ -524,7 +526,7 @@ func rows() []row {
 			Answer: answers(same(sink.Unknown, "interrupted"), "closes its half of the connection and listens on", "the end of the stream", noAnswer),
 			answer: broken(func(conn *net.TCPConn) {
 				_ = conn.CloseWrite()
-				_, _ = io.Copy(io.Discard, conn) // until we hang up
+				_, _ = io.Copy(io.Discard, conn) // until the client hangs up
 			}),
 		},
 		{
@@ -541,7 +543,7 @@ func (r row) fake(t *testing.T) *opensearch.Sink {
 	return e.sink(t, r.change)
 }
 
-// table returns the rows as the suite wants them.
+// table returns the rows in the form that sinktest.Answers expects.
 func table() []sinktest.Answer {
 	var all []sinktest.Answer
 	for _, r := range rows() {
@@ -556,7 +558,7 @@ func TestAnswers(t *testing.T) {
 	sinktest.Answers(t, table())
 }
 
-// What a fake says is worth as much as its likeness.
+// The real server must give the same answers as the fake, because the other tests rely on the fake.
 func TestRealServerAnswersAlike(t *testing.T) {
 	t.Parallel()
 	for _, r := range realRows() {
@@ -569,7 +571,8 @@ func TestRealServerAnswersAlike(t *testing.T) {
 	}
 }
 
-// A red index costs its own documents their answers, and a third of the time.
+// If one index is red, its documents get no answer, and the request takes a third of the time.
+// Documents of other indices get their answers.
 func TestRealServerWithARedIndex(t *testing.T) {
 	t.Parallel()
 	s := real(t, nil)
@@ -590,13 +593,14 @@ func TestTheAnswersPageIsUpToDate(t *testing.T) {
 	sinktest.Page(t, answersPage, "go test ./sink/opensearch -run TestTheAnswersPage -rewrite", table(), *rewrite)
 }
 
-// The index behind a name is remembered for a minute. An index that is deleted meanwhile, behind
-// lull's back, has no document to delete: the put beside it makes another one.
+// The sink caches the index behind a name for a minute. In the meantime, a user may delete the
+// index, and a put of the same request then creates a new one. So the delete must not count as
+// applied.
 func TestADeleteAsksAnewWhetherItsIndexIsThere(t *testing.T) {
 	t.Parallel()
 	s := startResolving(t, applied, anIndex, noSuchName).sink(t, nil)
 	ops := sinktest.Ops()
-	write(t, s, sink.Applied, ops[0]) // by which the index is known
+	write(t, s, sink.Applied, ops[0]) // after this write, the sink has cached the index
 	got := s.Write(t.Context(), ops)
 	gone := sink.Outcome{Kind: sink.Configuration, Apart: true, Reason: "index_missing"}
 	if got[0].Kind != sink.Applied || got[1] != gone {
@@ -604,13 +608,13 @@ func TestADeleteAsksAnewWhetherItsIndexIsThere(t *testing.T) {
 	}
 }
 
-// Nothing that was not sent is unknown: its lease can be given back, and no claim went unanswered.
+// An op that was not sent is not Unknown, so that lull can release its lease at once.
 func TestWhatWasNeverSentIsNotUnknown(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	e := start(t, func(w http.ResponseWriter, r request) {
-		cancel() // our time is over while the first request is under way
+		cancel() // the context ends while the first request runs
 		<-r.Context().Done()
 	})
 	ops := make([]sink.Op, 2_000)

@@ -45,7 +45,8 @@ func (c credentials) Retrieve(context.Context) (aws.Credentials, error) {
 	return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "key", SessionToken: "session"}, c.err
 }
 
-// The server signs what arrived once more and compares, as AWS does.
+// The server computes the signature of the request that arrived, and compares it with the header,
+// as AWS does.
 func TestSigV4SignsWhatIsSent(t *testing.T) {
 	t.Parallel()
 	for _, service := range []string{"es", "aoss"} {
@@ -107,8 +108,8 @@ func signature(t *testing.T, r request, service string) string {
 	return again.Header.Get("Authorization")
 }
 
-// Without credentials nothing is sent, nothing is anybody's fault, and the reason keeps the
-// secret's name to itself.
+// Without credentials, the sink sends nothing, and no document is at fault. The reason must not
+// contain the name of the secret.
 func TestNoCredentials(t *testing.T) {
 	t.Parallel()
 	failed := errors.New("secret arn:aws:secret is gone")

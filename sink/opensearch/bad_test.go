@@ -26,29 +26,30 @@ import (
 	_ "github.com/lullhq/lull/source/native"
 )
 
-// Whatever an engine answers, the whole pipeline in front of it loses nothing: a message stays
-// until its document is written or a dead letter. The sink is the real one and the engine an HTTP
-// server; queues, table and clock are lull dev's, in virtual time. The requests leave the bubble:
-// it waits for them, and time stands still meanwhile.
+// These tests run the whole pipeline against an engine that gives bad answers. No message may be
+// lost: a message stays until its document is written or is a dead letter. The sink is the real
+// one, and the engine is an HTTP server. Queues, table and clock come from lull dev and run in
+// virtual time. The requests leave the synctest bubble. The virtual time stands still until a
+// request is answered.
 
-// bad is an engine that answers badly until it is fixed.
+// bad is an engine that gives bad answers until fixed is set.
 type bad struct {
 	*engine
 	answer handler
 	fixed  atomic.Bool
-	refuse bool // connections, instead of answering
+	refuse bool // refuse connections instead of giving bad answers
 
 	mu      sync.Mutex
 	written []string // ids that were applied, in order
 }
 
-// handler answers a request.
+// handler answers one request.
 type handler = func(http.ResponseWriter, request)
 
-// always answers every request alike.
+// always returns an answer that is the same for every request.
 func always(h handler) func(*bad) handler { return func(*bad) handler { return h } }
 
-// item answers so for the bad document, and applies the others.
+// item returns an answer with an error for the document "bad". Every other document is applied.
 func item(status int, kind string) func(*bad) handler {
 	return func(b *bad) handler {
 		return func(w http.ResponseWriter, r request) {
@@ -59,7 +60,8 @@ func item(status int, kind string) func(*bad) handler {
 	}
 }
 
-// startBad starts an engine that answers so until it is fixed; nil refuses connections.
+// startBad starts an engine that gives the answer until it is fixed. A nil answer refuses
+// connections.
 func startBad(t *testing.T, answer func(*bad) handler) *bad {
 	t.Helper()
 	b := &bad{refuse: answer == nil}
@@ -76,7 +78,7 @@ func startBad(t *testing.T, answer func(*bad) handler) *bad {
 	return b
 }
 
-// apply answers as a good engine does, except for one document, which change answers for.
+// apply answers like a healthy engine, except for one document, whose item change modifies.
 func (b *bad) apply(w http.ResponseWriter, r request, except string, change ...func(item map[string]any)) {
 	if r.URL.Path != "/_bulk" {
 		_, _ = w.Write([]byte(`{"version":{"number":"2.19.3","distribution":"opensearch"}}`))
@@ -93,7 +95,7 @@ func (b *bad) apply(w http.ResponseWriter, r request, except string, change ...f
 	}))
 }
 
-// applied are the documents that were written so far, sorted.
+// applied returns the ids of the documents that were written so far, sorted.
 func (b *bad) applied() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -102,8 +104,8 @@ func (b *bad) applied() string {
 	return strings.Join(ids, " ")
 }
 
-// dial connects, if the engine is there. Nothing listens on the discard port of the loopback
-// address.
+// dial connects to the engine. If the engine refuses connections, dial uses the discard port of the
+// loopback address, on which no program listens.
 func (b *bad) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if b.refuse && !b.fixed.Load() {
 		address = "127.0.0.1:9"
@@ -111,8 +113,8 @@ func (b *bad) dial(ctx context.Context, network, address string) (net.Conn, erro
 	return (&net.Dialer{}).DialContext(ctx, network, address)
 }
 
-// pipeline runs lull in front of the engine, in a bubble, for the length of a story. log holds what
-// the functions log.
+// pipeline runs lull with the engine as its sink, in a synctest bubble, and calls story. log
+// contains the logs of the functions.
 func (b *bad) pipeline(t *testing.T, story func(t *testing.T, e *dev.Engine, log *bytes.Buffer)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -120,7 +122,7 @@ func (b *bad) pipeline(t *testing.T, story func(t *testing.T, e *dev.Engine, log
 		cfg.Sinks = map[string]config.Sink{"search": {Kind: "opensearch", URL: b.URL}}
 		cfg.Complete()
 		o := opensearch.Options{URL: b.URL, Versions: true}
-		// An idle connection would be waited for as long as it lives.
+		// The bubble would wait until an idle connection ends.
 		o.Transport = &http.Transport{DisableKeepAlives: true, DialContext: b.dial}
 		s, err := opensearch.New(o)
 		if err != nil {
@@ -146,8 +148,8 @@ func (b *bad) pipeline(t *testing.T, story func(t *testing.T, e *dev.Engine, log
 	})
 }
 
-// publish sends the two documents of every story: what is bad about the first is not the
-// fault of the second.
+// publish sends the two documents "bad" and "good". The engine's answer for the first must not
+// affect the second.
 func publish(t *testing.T, e *dev.Engine) {
 	t.Helper()
 	for _, id := range []string{"bad", "good"} {
@@ -159,7 +161,7 @@ func publish(t *testing.T, e *dev.Engine) {
 	}
 }
 
-// settled waits until nothing remains, for a day at most, and returns the dead letters.
+// settled waits until no message remains, for a day at most, and returns the dead letters.
 func settled(t *testing.T, e *dev.Engine) []ledger.DeadLine {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
@@ -177,7 +179,7 @@ func settled(t *testing.T, e *dev.Engine) []ledger.DeadLine {
 	return r.DeadLetters
 }
 
-// says checks that the log names the reason, and quotes no content.
+// says checks that the log contains the reason, and does not quote content.
 func says(t *testing.T, log *bytes.Buffer, reason string) {
 	t.Helper()
 	if !strings.Contains(log.String(), reason) {
@@ -188,16 +190,16 @@ func says(t *testing.T, log *bytes.Buffer, reason string) {
 	}
 }
 
-// No document is at fault: both wait, however long it takes, and are written once the sink is well
-// again. A conflict says that something newer is in the sink, or that two wrote at once: never that
-// this was written.
+// If no document is at fault, both documents wait until the sink is healthy again, and are then
+// written. A conflict means that the sink has a newer document, or that two writes happened at
+// once. It never means that this document was written.
 func TestABadSinkKeepsEveryMessage(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name    string
 		answer  func(*bad) handler // nil for no connection
 		says    string
-		written string // before the sink is fixed
+		written string // the documents that are written before the sink is fixed
 	}{
 		{"400 of something that is not an engine", always(respond(400, "<html>secret</html>")), "configuration: http 400", ""},
 		{"401", always(respond(401, "Unauthorized")), "configuration: http 401", ""},
@@ -246,7 +248,8 @@ func TestABadSinkKeepsEveryMessage(t *testing.T) {
 	}
 }
 
-// If one document is to blame, it is a dead letter with the reason, and the other one is written.
+// If one document is to blame, it becomes a dead letter with the reason, and the other document is
+// written.
 func TestABadDocumentIsADeadLetter(t *testing.T) {
 	t.Parallel()
 	ofRequest := func(answer handler) func(*bad) handler {

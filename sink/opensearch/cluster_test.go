@@ -12,12 +12,13 @@ import (
 	"sync"
 )
 
-// cluster is an engine in memory with indices, aliases and templates, as far as lull meets them.
+// cluster is an engine in memory. It has the parts of indices, aliases and templates that lull
+// uses.
 type cluster struct {
 	sync.Mutex
 
 	indices   map[string]*index
-	aliases   map[string]string // of one index each
+	aliases   map[string]string // by name: the one index of the alias
 	templates map[string]template
 	legacy    map[string]template
 }
@@ -93,7 +94,7 @@ func decoded[T any](text []byte) (v T) {
 	return v
 }
 
-// create makes an index as the template with the greatest priority says.
+// create makes an index with the settings of the matching template that has the greatest priority.
 func (c *cluster) create(name string, body []byte) {
 	made := decoded[struct {
 		Mappings map[string]any
@@ -184,8 +185,8 @@ func (c *cluster) mget(body []byte) any {
 	return map[string]any{"docs": docs}
 }
 
-// search finds everything, or lull's documents where the query asks for a fence. Without a mapping
-// the engine sorts only by what it is told the type of.
+// search finds all documents, or only lull's if the query asks for a fence. If an index has no
+// mapping, sorting fails unless the request names the type of the field.
 func (c *cluster) search(names, body string) (int, any) {
 	hits := []any{}
 	for _, name := range strings.Split(names, ",") {

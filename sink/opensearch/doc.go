@@ -11,8 +11,8 @@
 // Every op gets one outcome, and lull does not repeat an op whose outcome is unknown. The package
 // sends HTTP requests itself. The official client retries, probes and follows the cluster's nodes,
 // and all of that would have to be switched off. The sink sends an op again only after a definite
-// refusal. If the engine refuses a whole request as too large (413) or malformed (400), the sink
-// halves the request until the document to blame is alone. The number of halvings is bounded.
+// refusal. The engine may refuse a whole request as too large (413) or malformed (400). The sink
+// then halves the request until the document to blame is alone. The number of halvings is bounded.
 //
 // The table in docs/sinks/opensearch.md says which outcome each answer becomes, and why. A test
 // compares the code with that table.

@@ -18,8 +18,8 @@ import (
 // documentParsing is Elasticsearch's type for most faults of a document.
 const documentParsing = "document_parsing_exception"
 
-// elasticRows is what Elasticsearch answers otherwise than OpenSearch does. The texts are those of
-// 8.19 and 9.2, with content where they quote some.
+// elasticRows returns the answers of Elasticsearch that differ from those of OpenSearch. The texts
+// come from 8.19 and 9.2, and contain the word secret if the engine quotes content.
 func elasticRows() []row {
 	unparsed := func(engine, field, why, settings, document string) row {
 		reason := documentParsing
@@ -107,7 +107,7 @@ func elasticRows() []row {
 	}
 }
 
-// named has every answer name its product, as Elasticsearch does.
+// named adds the product header to every answer, as Elasticsearch does.
 type named struct{ *http.Transport }
 
 func (n named) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -141,7 +141,7 @@ func TestAnswersOfElasticsearch(t *testing.T) {
 	}
 }
 
-// The page of the kind has the table that the test checks.
+// The documentation page of the kind contains the table that the test checks.
 func TestTheElasticsearchPageIsUpToDate(t *testing.T) {
 	t.Parallel()
 	sinktest.Page(
@@ -153,7 +153,7 @@ func TestTheElasticsearchPageIsUpToDate(t *testing.T) {
 	)
 }
 
-// realRows are the rows that the real server can be brought to say.
+// realRows returns the rows whose answers the real server can give.
 func realRows() []row {
 	all := rows()
 	if product() == opensearch.Elasticsearch {
@@ -176,9 +176,9 @@ func elasticOnly(t *testing.T) {
 	}
 }
 
-// From 9.2 on Elasticsearch keeps vectors apart from documents, unless the index says otherwise.
-// lull's template says so. An index without it gives its vectors back all the same, though not
-// digit for digit, and so it cannot be recognised.
+// Since 9.2, Elasticsearch stores vectors separately from documents, unless the index has another
+// setting. lull's template has that setting. An index without it also returns vectors, but not
+// digit for digit, so it has no generation.
 func TestRealElasticsearchGivesVectorsBack(t *testing.T) {
 	t.Parallel()
 	server(t)
@@ -209,7 +209,7 @@ func TestRealElasticsearchGivesVectorsBack(t *testing.T) {
 			if err != nil || whole != (generation != "") || prepared && !whole {
 				t.Errorf("generation %q of %s: %v", generation, got.Document, err)
 			}
-			if !prepared { // a new index must not lose them
+			if !prepared { // a new index must not lose the vectors
 				call(t, http.MethodPut, s.URL+"/_index_template/"+s.Options.Template,
 					fmt.Sprintf(`{"index_patterns":[%q]}`, strings.ReplaceAll(s.Index, "{collection}", "*")))
 			}
@@ -234,7 +234,7 @@ func TestRealElasticsearchGivesVectorsBack(t *testing.T) {
 	}
 }
 
-// A hostile document costs only itself, and no other document.
+// A hostile document may be refused, but it must not affect other documents.
 func TestRealServerTakesHostileDocumentsApart(t *testing.T) {
 	t.Parallel()
 	s := real(t, nil)
@@ -279,8 +279,8 @@ func TestRealServerTakesHostileDocumentsApart(t *testing.T) {
 	}
 }
 
-// An engine that does not know the setting for vectors gets the template without it. What else it
-// refuses a template for is said in its words.
+// An engine that does not know the setting for vectors gets the template without that setting. If
+// the engine refuses the template for another reason, the error contains the engine's text.
 func TestATemplateIsInstalledOrSaysWhyNot(t *testing.T) {
 	t.Parallel()
 	const unknown = `{"error":{"type":"invalid_index_template_exception","reason":"unknown setting"},"status":400}`
@@ -330,7 +330,7 @@ func TestATemplateIsInstalledOrSaysWhyNot(t *testing.T) {
 			if (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("got %v, want %q", err, tt.says)
 			}
-			const before = 3 // the greeting, and the templates that are there
+			const before = 3 // requests before the template is sent: the greeting, and two for the existing templates
 			e.got(t, tt.asked+before)
 			inside := strings.Contains(e.seen()[before].body, "exclude_source_vectors")
 			if inside != (tt.product == opensearch.Elasticsearch) {

@@ -15,20 +15,20 @@ import (
 	"github.com/lullhq/lull/sink/opensearch"
 )
 
-// engine is an HTTP server that answers as a test says and remembers every request.
+// engine is an HTTP server that answers as a test says, and records every request.
 type engine struct {
 	*httptest.Server
 	mu       sync.Mutex
 	requests []request
 }
 
-// request is one that arrived, its body read.
+// request is a request that arrived, with its body.
 type request struct {
 	*http.Request
 	body string
 }
 
-// ids are the documents of a bulk request, in order.
+// ids returns the ids of the documents in a bulk request, in order.
 func (r request) ids() []string {
 	var ids []string
 	for line := range strings.Lines(r.body) {
@@ -52,17 +52,18 @@ func start(t *testing.T, answer func(w http.ResponseWriter, r request)) *engine 
 	return startResolving(t, answer, "")
 }
 
-// startResolving also answers what a name stands for: with each text of resolve in turn, the last
-// one from then on. An empty text denies the question. Such requests are not remembered.
+// startResolving starts an engine that also answers requests for the index behind a name. It uses
+// the texts of resolve one after another, and then repeats the last one. An empty text answers 403.
+// Such requests are not recorded.
 func startResolving(t *testing.T, answer func(w http.ResponseWriter, r request), resolve ...string) *engine {
 	t.Helper()
 	e := &engine{}
 	e.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
-			panic(http.ErrAbortHandler) // the client hung up while it sent
+			panic(http.ErrAbortHandler) // the client hung up while it sent the request
 		}
-		if strings.HasPrefix(r.URL.Path, "/_resolve/index/") && !strings.Contains(r.URL.Path, "*") { // names, no pattern
+		if strings.HasPrefix(r.URL.Path, "/_resolve/index/") && !strings.Contains(r.URL.Path, "*") { // the path has names, and not a pattern
 			e.mu.Lock()
 			says := resolve[0]
 			resolve = resolve[min(1, len(resolve)-1):]
@@ -83,14 +84,14 @@ func startResolving(t *testing.T, answer func(w http.ResponseWriter, r request),
 	return e
 }
 
-// seen are the requests so far.
+// seen returns the requests so far.
 func (e *engine) seen() []request {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return slices.Clone(e.requests)
 }
 
-// got checks how many requests came so far.
+// got checks how many requests have arrived so far.
 func (e *engine) got(t *testing.T, want int) {
 	t.Helper()
 	if n := len(e.seen()); n != want {
@@ -98,7 +99,7 @@ func (e *engine) got(t *testing.T, want int) {
 	}
 }
 
-// sink returns one that writes to the engine.
+// sink returns a sink that writes to the engine.
 func (e *engine) sink(t *testing.T, change func(*opensearch.Options)) *opensearch.Sink {
 	t.Helper()
 	o := opensearch.Options{URL: e.URL, Index: "test-{collection}", Versions: true}
@@ -108,7 +109,7 @@ func (e *engine) sink(t *testing.T, change func(*opensearch.Options)) *opensearc
 	return newSink(t, o)
 }
 
-// respond answers with a status, headers (name, value, ...) and a body.
+// respond returns a handler that answers with a status, headers (name, value, ...) and a body.
 func respond(status int, body string, headers ...string) func(http.ResponseWriter, request) {
 	return func(w http.ResponseWriter, _ request) {
 		for i := 0; i < len(headers); i += 2 {
@@ -124,8 +125,8 @@ func applied(w http.ResponseWriter, r request) {
 	w.Write(bulkAnswer(r, func(string, map[string]any) {}))
 }
 
-// bulkAnswer is an answer that fits the request; change may give an item another status or an
-// error.
+// bulkAnswer returns a successful answer to a bulk request. change may give an item another status
+// or an error.
 func bulkAnswer(r request, change func(id string, item map[string]any)) []byte {
 	items := []map[string]any{}
 	for line := range strings.Lines(r.body) {
@@ -148,12 +149,13 @@ func bulkAnswer(r request, change func(id string, item map[string]any)) []byte {
 	return b.Bytes()
 }
 
-// failure is an error as OpenSearch describes it. Its texts quote content, which no outcome may.
+// failure returns an error in the form of OpenSearch. Its texts quote content, which an outcome
+// must not do.
 func failure(kind, reason string) map[string]any {
 	return map[string]any{"type": kind, "reason": reason, "root_cause": []any{}}
 }
 
-// whole is the body of an answer that is an error as a whole.
+// whole returns the body of an answer that reports one error for the whole request.
 func whole(kind string) string {
 	b, err := json.Marshal(map[string]any{"error": failure(kind, "secret"), "status": 0})
 	if err != nil {
@@ -162,12 +164,12 @@ func whole(kind string) string {
 	return string(b)
 }
 
-// three are ops of which the middle one is a delete.
+// three returns three ops. The second op is a delete.
 func three() []sink.Op {
 	return []sink.Op{put("c#a", 1, `{"n":1}`), del("c#b", 2), put("c#c", 3, `{"n":3}`)}
 }
 
-// quiet checks that no reason quotes content.
+// quiet checks that every outcome except Applied has a reason, and that no reason quotes content.
 func quiet(t *testing.T, outcomes []sink.Outcome) {
 	t.Helper()
 	for i, o := range outcomes {

@@ -10,8 +10,8 @@ import (
 	"github.com/lullhq/lull/sink/internal/exchange"
 )
 
-// Whatever a bulk answer says: one outcome per op, none applied without a status that says so, no
-// content in a reason.
+// For any answer to a bulk request, each op must get one outcome. An op is Applied only if its
+// status says so. A reason must not quote content.
 func FuzzBulkAnswer(f *testing.F) {
 	for _, body := range []string{
 		`{"items":[{"index":{"_id":"a","status":201}},{"delete":{"_id":"b","status":404,"result":"not_found"}}]}`,

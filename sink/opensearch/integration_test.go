@@ -19,14 +19,14 @@ import (
 	"github.com/lullhq/lull/sink/sinktest"
 )
 
-// Variables that name the address of a real server without security. make e2e starts OpenSearch
-// 2.x, make e2e-sinks Elasticsearch.
+// Environment variables with the address of a real server without security. make e2e starts
+// OpenSearch 2.x, and make e2e-sinks starts Elasticsearch.
 const (
 	openSearchVariable    = "LULL_TEST_OPENSEARCH"
 	elasticsearchVariable = "LULL_TEST_ELASTICSEARCH"
 )
 
-// product is the engine that real servers are: one for each run.
+// product returns the product of the real server. A test run uses one server.
 func product() opensearch.Product {
 	if os.Getenv(openSearchVariable) == "" && os.Getenv(elasticsearchVariable) != "" {
 		return opensearch.Elasticsearch
@@ -53,7 +53,7 @@ func real(t *testing.T, change func(*opensearch.Options)) *opensearch.Sink {
 	o := opensearch.Options{
 		URL: server(t), Index: prefix + "{collection}", Versions: true,
 		Template: prefix + "template", Product: product(),
-		Collections: []shard.Collection{"content", "digits", "hostile", "news", "one", "other", "two"}, // of the suite
+		Collections: []shard.Collection{"content", "digits", "hostile", "news", "one", "other", "two"}, // the collections of the suite
 	}
 	if change != nil {
 		change(&o)
@@ -74,7 +74,7 @@ func indexURL(s *opensearch.Sink, c string) string {
 	return s.URL + "/" + strings.ReplaceAll(s.Index, "{collection}", c)
 }
 
-// call asks the server something that the sink has no method for.
+// call sends a request to the server for which the sink has no method.
 func call(t *testing.T, method, at, body string) map[string]any {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 30*time.Second)
@@ -183,8 +183,8 @@ func TestRealServerRejectsWhatTheMappingForbids(t *testing.T) {
 	}
 }
 
-// The template lets a field's values differ in kind as far as OpenSearch can; what it cannot is
-// tried again before it is given up.
+// With the template, a field may have values of different types, if OpenSearch supports that. A
+// document that OpenSearch does not accept is Refused, so that lull tries it again.
 func TestRealServerWithTheTemplate(t *testing.T) {
 	t.Parallel()
 	s := real(t, nil)
@@ -203,8 +203,8 @@ func TestRealServerWithTheTemplate(t *testing.T) {
 	write(t, s, sink.Applied, put("content#4", 2, `{"mixed":[1,"x"]}`))
 }
 
-// The member keyword of a number finds its digits, and what is not a number. A field that were of
-// the type long could not take the first document.
+// A search in the subfield keyword of a number field finds the digits of a number, and values that
+// are not numbers. A field of the type long could not store the first document.
 func TestRealServerFindsWhatANumberCannotHold(t *testing.T) {
 	t.Parallel()
 	s := real(t, nil)
@@ -235,14 +235,15 @@ func TestRealServerTakesTheFenceAsExternalVersion(t *testing.T) {
 	write(t, s, sink.Newer, put("content#a", 1_700_000_000_000_000, `{}`))
 }
 
-// A sink that forgot a delete applies what is older: the row must refuse it, and here is why.
+// After OpenSearch has forgotten a delete, it applies an older write. This is why the row must
+// refuse that write.
 func TestRealServerForgetsDeletes(t *testing.T) {
 	t.Parallel()
 	s := real(t, nil)
 	call(t, http.MethodPut, indexURL(s, "content"), `{"settings":{"index.gc_deletes":"10ms","number_of_replicas":0}}`)
 	write(t, s, sink.Applied, put("content#a", 5, `{}`))
 	write(t, s, sink.Applied, del("content#a", 10))
-	// Deletes are forgotten at a refresh, once they are old enough.
+	// OpenSearch forgets a delete at a refresh, if the delete is old enough.
 	deadline, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	for kind := sink.Newer; kind == sink.Newer; {
@@ -296,8 +297,9 @@ func TestRealServerKeepsForeignDocumentsOut(t *testing.T) {
 	}
 }
 
-// What a copy of a document relies on: with an older fence it is looked at, and refused for what is
-// in it first, for its fence only then. A sample may be gone, and a read knows.
+// lull tests an index with a copy of a document that has an older fence. The engine must check the
+// content of the copy first, and its fence after that. A sampled document may be deleted in the
+// meantime, which Get shows.
 func TestRealServerLooksAtACopyThatIsOlder(t *testing.T) {
 	t.Parallel()
 	s := real(t, nil)

@@ -50,8 +50,8 @@ func TestWhatIsSent(t *testing.T) {
 	}
 }
 
-// The server waits for a shard for a third of our time: one red shard must not cost the others
-// their answers.
+// The request tells the server to wait for a shard for at most a third of the remaining time. So a
+// red shard does not delay the answers for other shards too long.
 func TestADeadlineIsHandedOn(t *testing.T) {
 	t.Parallel()
 	e := start(t, applied)
@@ -72,7 +72,7 @@ func TestADeadlineIsHandedOn(t *testing.T) {
 func TestRequestsKeepTheirBounds(t *testing.T) {
 	t.Parallel()
 	e := start(t, applied)
-	// A line pair of an empty document has about 220 bytes.
+	// The two lines for an empty document have about 220 bytes.
 	s := e.sink(t, func(o *opensearch.Options) { o.BulkDocuments, o.BulkBytes = 4, 1_200 })
 	big := fmt.Sprintf(`{"text":"%02000d"}`, 0)
 	ops := []sink.Op{

@@ -11,8 +11,8 @@ import (
 
 var markDocs = []shard.DocID{"content#a", "content#b", "content#c", "content#d", "content#e"}
 
-// The marks of many documents are one request, which asks for nothing but the marks. A document
-// whose mark is broken does not hide the others.
+// Marks reads the marks of many documents with one request, which asks only for the marks. A broken
+// mark does not affect the other documents.
 func TestMarksOfManyDocumentsAreOneRequest(t *testing.T) {
 	t.Parallel()
 	e := start(t, respond(200, `{"docs":[

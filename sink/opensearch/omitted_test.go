@@ -9,7 +9,7 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// A field's name comes from documents, and may be content.
+// The name of a field comes from documents, so it may be content.
 func TestOmittedNamesOnlyWhatLooksLikeAName(t *testing.T) {
 	t.Parallel()
 	hit := `{"_id":"a","_ignored":["price","it is a secret","` + strings.Repeat("x", 65) + `","a.b"]}`

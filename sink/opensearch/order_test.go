@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Passes over ids in any order give all of them, in order, once, however few are held at a time.
+// Several passes over ids in random order must return every id once and in order, even if few ids
+// are kept at a time.
 func TestPassesGiveEveryIDInOrder(t *testing.T) {
 	t.Parallel()
 	for n := range 60 {

@@ -17,8 +17,8 @@ import (
 	"github.com/lullhq/lull/sink/sinktest"
 )
 
-// ground is an engine in memory or a real one, with a sink whose index for content is k-content
-// behind a prefix of its own.
+// ground is an engine, in memory or real, with a sink. The index of the collection "content" has
+// the prefix in its name, and ends with -content.
 type ground struct {
 	*opensearch.Sink
 	*testing.T
@@ -31,11 +31,11 @@ func (g *ground) ask(method, path, body string) map[string]any {
 	return call(g.T, method, g.URL+"/"+path, body)
 }
 
-// opening is what sinktest.Owned wants to get to a place.
+// opening is the type of the field Open of sinktest.Owned.
 type opening = func(*testing.T) (sink.Sink, func(*testing.T) string)
 
-// at makes what the user has with requests, in which K is the prefix. theirs prints what is left of
-// it, and how an index comes out that the user makes now.
+// at creates the user's data with requests, in which K is replaced by the prefix. The second result
+// describes the user's data, and a new index that the user creates.
 func at(product opensearch.Product, url string, requests ...string) opening {
 	return func(t *testing.T) (sink.Sink, func(*testing.T) string) {
 		t.Helper()
@@ -75,8 +75,8 @@ func at(product opensearch.Product, url string, requests ...string) opening {
 	}
 }
 
-// theirs is the user's document, the aliases and the user's templates. It is also the mapping of
-// new indices whose names are like lull's.
+// theirs describes the user's document, the aliases and the user's templates. It also describes the
+// mapping of new indices whose names are similar to lull's.
 func (g *ground) theirs(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
@@ -101,7 +101,7 @@ func (g *ground) theirs(t *testing.T) string {
 	return b.String()
 }
 
-// owned is what both kinds do.
+// owned returns the table that is the same for both kinds.
 func owned(product opensearch.Product, url string) map[sinktest.Place]sinktest.Owned {
 	on := func(requests ...string) opening {
 		return at(product, url, requests...)
@@ -137,7 +137,8 @@ func TestTheUsersOwnStaysOnARealServer(t *testing.T) {
 	sinktest.Own(t, strings.ToLower(product().String()), owned(product(), url))
 }
 
-// A template of the user's yields to lull's only where it must not have been asked for.
+// Prepare fails if lull's template would replace a template of the user for an index that lull is
+// asked to prepare.
 func TestATemplateTakesNoIndexFromAnother(t *testing.T) {
 	t.Parallel()
 	url := "" // in memory
@@ -169,7 +170,7 @@ func TestATemplateTakesNoIndexFromAnother(t *testing.T) {
 	}
 }
 
-// Names that an earlier call has prepared stay prepared, because a command may name fewer
+// The template keeps the names of earlier calls of Prepare, because a later command may name fewer
 // collections.
 func TestATemplateKeepsTheNamesThatItHas(t *testing.T) {
 	t.Parallel()
@@ -190,8 +191,9 @@ func TestATemplateKeepsTheNamesThatItHas(t *testing.T) {
 	}
 }
 
-// The template is not for the names of rebuilds, and a mapping of the operator's own does not say
-// how new fields are mapped. An index that has lull's rules for that keeps them, as they are now.
+// lull's template does not match the names of indices that a rebuild creates, and the operator's
+// mapping may have no rules for new fields. If the old index has lull's rules for new fields, the
+// new index gets the current ones.
 func TestANewIndexMapsNewFieldsAsTheTemplateDoes(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ was, mapping, want string }{

@@ -66,7 +66,7 @@ func TestPing(t *testing.T) {
 	}
 }
 
-// Errors say what was asked and what came back, by type, and can be told apart.
+// Errors of readers say what was asked and which error came back. errors.As gives the status.
 func TestReadersFailLoudly(t *testing.T) {
 	t.Parallel()
 	for status, answer := range map[int]string{
@@ -83,7 +83,7 @@ func TestReadersFailLoudly(t *testing.T) {
 			"template": s.Prepare(t.Context()),
 		} {
 			if verb == "template" && status == 200 {
-				continue // nothing is read of that answer
+				continue // Prepare does not read the body of that answer
 			}
 			if err == nil || strings.Contains(err.Error(), "secret") {
 				t.Errorf("%s after %d: %v", verb, status, err)
@@ -148,7 +148,8 @@ func TestGetKnowsTheKindsOfMissing(t *testing.T) {
 	}
 }
 
-// A fixed index holds one collection: documents of another would replace its documents.
+// An index without {collection} in its name is for one collection. Documents of another collection
+// could replace its documents.
 func TestAFixedIndexHoldsOneCollection(t *testing.T) {
 	t.Parallel()
 	e := start(t, applied)
@@ -179,7 +180,7 @@ func TestTemplateIsForOurIndicesOnly(t *testing.T) {
 		{"{collection}", []shard.Collection{"content", "news"}, `["content","news"]`},
 		{"docs", []shard.Collection{"content"}, `["docs"]`},
 		{"{collection}", nil, ""},
-		{"lull-{collection}", nil, ""}, // lull-* would take an index lull-other that is not lull's
+		{"lull-{collection}", nil, ""}, // lull-* would match an index lull-other of another program
 	}
 	for _, tt := range tests {
 		s := newSink(t, opensearch.Options{URL: "http://127.0.0.1", Index: tt.index, Collections: tt.collections})
@@ -206,7 +207,7 @@ func TestTemplateIsForOurIndicesOnly(t *testing.T) {
 		if string(template.Patterns) != tt.want {
 			t.Errorf("patterns of %s: %s, want %s", tt.index, template.Patterns, tt.want)
 		}
-		// Every field of the metadata is mapped, and nothing else.
+		// The template must map every field of the metadata, and no other field.
 		var meta map[string]map[string]any
 		if err := json.Unmarshal(sink.Seal(nil, []byte(`{}`), sink.Meta{}), &meta); err != nil {
 			t.Fatal(err)

@@ -13,7 +13,8 @@ import (
 	"github.com/lullhq/lull/internal/seam/clock/clocktest"
 )
 
-// sleeper is the context of a machine that is suspended for an hour when asleep is set.
+// sleeper is a context whose deadline looks, if asleep is set, as if the machine was suspended for
+// an hour.
 type sleeper struct {
 	context.Context
 	asleep *atomic.Bool
@@ -26,7 +27,8 @@ func (s sleeper) Deadline() (time.Time, bool) {
 	return s.Context.Deadline()
 }
 
-// Another program has broken the seal by then, and a write to the new index may have been missed.
+// While the machine was suspended, another program may have ended this rebuild, so that the new
+// index lacks a write. Switch must then fail.
 func TestANameIsNotSwitchedByAMachineThatWasSuspendedBeforeIt(t *testing.T) {
 	t.Parallel()
 	for _, sleeps := range []bool{false, true} {

@@ -9,13 +9,13 @@ import (
 	"github.com/lullhq/lull/sink/opensearch"
 )
 
-// An index that a user has just created has no mapping: not even of _id, by which All sorts.
+// An index that a user has just created has no mapping, not even for _id, by which All sorts.
 func TestAnIndexWithoutAMappingIsEmpty(t *testing.T) {
 	t.Parallel()
 	s := real(t, func(o *opensearch.Options) { o.Collections = []event.Collection{"content"} })
 	call(t, http.MethodDelete, s.URL+"/_index_template/"+s.Options.Template, "")
 	call(t, http.MethodPut, indexURL(s, "content"), "")
-	if err := s.Prepare(t.Context()); err != nil { // for indices that come later
+	if err := s.Prepare(t.Context()); err != nil { // the template is for indices that are created later
 		t.Fatal(err)
 	}
 	none := func(d sink.Stored) error { t.Errorf("%s is in an empty index", d.Doc); return nil }

@@ -14,7 +14,7 @@ import (
 	"github.com/lullhq/lull/sink/opensearch"
 )
 
-// The library would try again on a connection that was used before; here nobody does.
+// net/http would repeat a request on a connection that was used before. The sink must not.
 func TestNothingIsRepeatedOnAUsedConnection(t *testing.T) {
 	t.Parallel()
 	var bad atomic.Bool
@@ -50,13 +50,13 @@ func TestNoConnectionMeansThatNothingWasApplied(t *testing.T) {
 			t.Error("a ping without an answer succeeds")
 		}
 	}
-	// TLS that nobody speaks: the connection is had, and no request ever.
+	// The server does not support TLS: there is a connection, but no request is sent.
 	e := start(t, applied)
 	write(t, newSink(t, opensearch.Options{URL: "https://" + e.Listener.Addr().String()}), sink.Throttled, three()...)
 }
 
-// The context ends while the second of three requests is under way: the first one's answer stays,
-// the second is unknown, and the third was never sent.
+// The context ends while the second of three requests runs. The first request keeps its outcome,
+// the second is Unknown, and the third is not sent.
 func TestAContextThatEndsInBetween(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -78,8 +78,8 @@ func TestAContextThatEndsInBetween(t *testing.T) {
 	e.got(t, 2)
 }
 
-// A part that was refused for no document's sake keeps the rest back; one whose fate is unknown
-// does not.
+// If a request is refused and no document is at fault, the remaining requests are not sent. If the
+// outcome of a request is unknown, they are sent.
 func TestWhatFollowsAFailedPart(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -117,8 +117,8 @@ func TestWhatFollowsAFailedPart(t *testing.T) {
 	}
 }
 
-// A request that is too large is cut until it fits; the document that never fits is rejected alone.
-// No op is sent again after an answer that was not a definite refusal.
+// A request that is too large is halved until it fits. Only the document that never fits is
+// rejected. An op is sent again only after a definite refusal.
 func TestTooLargeRequestsAreCutInHalves(t *testing.T) {
 	t.Parallel()
 	fits := func(r request) bool { return len(r.ids()) <= 4 && !strings.Contains(r.body, "huge") }
@@ -158,7 +158,8 @@ func TestTooLargeRequestsAreCutInHalves(t *testing.T) {
 	}
 }
 
-// OpenSearch refuses a whole request for one id that is too long, before it applies anything.
+// If one id is too long, OpenSearch refuses the whole request and applies nothing. The sink must
+// find the document with that id.
 func TestARequestRefusedForOneDocumentFindsIt(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[string]sink.Outcome{

@@ -24,13 +24,13 @@ var rewrite = flag.Bool("rewrite", false, "write docs/sinks/postgres.md")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// row is one answer of PostgreSQL. It says how the fake gives it and, if possible, how to get it
-// from a real server.
+// row is one answer of PostgreSQL. It says how a fake server gives the answer and, if possible, how
+// a real server can be made to give it.
 type row struct {
 	sinktest.Answer
 	fake   *fake
 	change func(*postgres.Options)
-	// real prepares a real server, whose tables are not made yet.
+	// real prepares a real server, which has no tables yet.
 	real func(t *testing.T, s *postgres.Sink)
 }
 
@@ -58,10 +58,10 @@ func with(document string, a sinktest.Answer) sinktest.Answer {
 	return a
 }
 
-// always answers each write with a code.
+// always returns a fake that answers each write with an error code.
 func always(code string) *fake { return &fake{answer: func(statement) string { return code }} }
 
-// once answers the first write with a code.
+// once returns a fake that answers the first write with an error code.
 func once(code string) *fake {
 	var asked atomic.Bool
 	return &fake{answer: func(statement) string {
@@ -72,7 +72,7 @@ func once(code string) *fake {
 	}}
 }
 
-// puts answers each write that has a document in it with a code.
+// puts returns a fake that answers each write with at least one put with an error code.
 func puts(code string) *fake {
 	return &fake{answer: func(s statement) string {
 		if s.puts > 0 {
@@ -82,12 +82,12 @@ func puts(code string) *fake {
 	}}
 }
 
-// refuses answers a connection with an error.
+// refuses returns a fake that answers each connection with an error.
 func refuses(code string) *fake {
 	return &fake{login: func(b *pgproto3.Backend) { b.Send(failure("FATAL", code)) }}
 }
 
-// breaks answers a write so, and hangs up.
+// breaks returns a fake that gives the answer to a write, and hangs up.
 func breaks(answer func(*pgproto3.Backend)) *fake {
 	return &fake{instead: func(b *pgproto3.Backend, _ net.Conn) {
 		answer(b)
@@ -95,7 +95,8 @@ func breaks(answer func(*pgproto3.Backend)) *fake {
 	}}
 }
 
-// run makes the table of the rows' documents, and then runs statements; % stands for the table.
+// run creates the table for the documents of the rows, and then runs statements. % is replaced by
+// the name of the table.
 func run(statements ...string) func(*testing.T, *postgres.Sink) {
 	return func(t *testing.T, s *postgres.Sink) {
 		t.Helper()
@@ -310,7 +311,7 @@ func many(n int) []string {
 	return words
 }
 
-// onlyUse lets the sink's connections be those of a user who may look and no more.
+// onlyUse makes the sink connect as a user who may use the schema but may not create tables.
 func onlyUse(t *testing.T, s *postgres.Sink) {
 	t.Helper()
 	user := s.Schema + "_user"
@@ -326,7 +327,7 @@ func table() []sinktest.Answer {
 	return all
 }
 
-// on returns a sink on a fake server.
+// on starts a fake server and returns a sink that writes to it.
 func on(t *testing.T, f *fake, change func(*postgres.Options)) *postgres.Sink {
 	t.Helper()
 	o := postgres.Options{URL: f.start(t), Index: "lull-{collection}"}
@@ -366,7 +367,7 @@ func TestRealServerGivesTheAnswers(t *testing.T) {
 	}
 }
 
-// The page of the kind has the table that the tests check.
+// The documentation page of the kind contains the table that the tests check.
 func TestTheAnswersPageIsUpToDate(t *testing.T) {
 	t.Parallel()
 	sinktest.Page(t, "../../docs/sinks/postgres.md", "go test ./sink/postgres -run TestTheAnswersPage -rewrite", table(), *rewrite)

@@ -20,7 +20,7 @@ import (
 	"github.com/lullhq/lull/sink/postgres"
 )
 
-// A delete is remembered for rememberDeletes, and goes with the deletes that follow.
+// A table remembers a delete for the time of rememberDeletes. A later delete removes the old row.
 func TestDeletesAreForgottenAfterTheirTime(t *testing.T) {
 	t.Parallel()
 	s := real(t, func(o *postgres.Options) { o.RememberDeletes = time.Hour })
@@ -79,7 +79,7 @@ func TestTheOthersOfARefusedRequestAreWritten(t *testing.T) {
 	}
 }
 
-// A vector is a column, and what is near it is found by SQL.
+// The vector of a document is in a column, and SQL finds the documents with similar vectors.
 func TestVectorsAreSearchedBySQL(t *testing.T) {
 	t.Parallel()
 	for _, distance := range []string{"cosine", "l2", "inner"} {
@@ -97,7 +97,8 @@ func TestVectorsAreSearchedBySQL(t *testing.T) {
 	}
 }
 
-// Prepare makes what is missing and says how to change what does not fit. It never changes a table.
+// Prepare creates missing tables, and its error says how to change a table that does not fit. It
+// never changes a table.
 func TestPrepareChangesNoTable(t *testing.T) {
 	t.Parallel()
 	news := []event.Collection{"news"}
@@ -149,14 +150,14 @@ func TestPrepareChangesNoTable(t *testing.T) {
 	}
 }
 
-// A server that says nothing is given up when our time is over, and its documents are unknown.
-// Those that were not sent are not.
+// If the server does not answer before the context ends, the sent documents are Unknown. Documents
+// that were not sent are Throttled.
 func TestASilentServerIsGivenUp(t *testing.T) {
 	t.Parallel()
 	got := make(chan struct{})
 	f := &fake{instead: func(b *pgproto3.Backend, _ net.Conn) {
 		close(got)
-		_, _ = b.Receive() // until we hang up
+		_, _ = b.Receive() // until the client hangs up
 	}}
 	s := on(t, f, func(o *postgres.Options) { o.BulkDocuments = 2 })
 	ctx, cancel := context.WithCancel(t.Context())
@@ -230,11 +231,11 @@ func TestPing(t *testing.T) {
 	}
 }
 
-// Documents go to a server whose certificate is signed by who we trust, and fits the name that we
-// asked for. Nothing goes to another.
+// The sink sends documents only to a server with a trusted certificate that is for the server's
+// name.
 func TestTheServersCertificateIsChecked(t *testing.T) {
 	t.Parallel()
-	web := httptest.NewTLSServer(nil) // has a certificate of its own, for 127.0.0.1
+	web := httptest.NewTLSServer(nil) // has a self-signed certificate for 127.0.0.1
 	defer web.Close()
 	file := filepath.Join(t.TempDir(), "ca.pem")
 	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw})
@@ -258,7 +259,8 @@ func TestTheServersCertificateIsChecked(t *testing.T) {
 	}
 }
 
-// A statement that was not sent because our time was over says nothing of the server.
+// If a statement is not sent because the context has ended, the outcome says nothing about the
+// server.
 func TestOurTimeEndsBeforeAStatementIsSent(t *testing.T) {
 	t.Parallel()
 	for name, err := range map[string]error{"while it connects": nil, "while the login is read": errors.New("late")} {
@@ -278,7 +280,8 @@ func TestOurTimeEndsBeforeAStatementIsSent(t *testing.T) {
 	}
 }
 
-// A server that takes no writes is told as that, and not as one that does not speak to us.
+// For a read-only server, the error must say that it is read-only, and not that it cannot be
+// reached.
 func TestRealServerThatIsReadOnly(t *testing.T) {
 	t.Parallel()
 	s := real(t, nil)

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Run runs statements on a connection of the sink's, and returns the rows of the last one as texts.
+// Run runs statements on a connection of the sink, and returns the rows of the last statement as
+// texts.
 func (s *Sink) Run(t *testing.T, statements ...string) (rows [][]string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 30*time.Second)

@@ -11,35 +11,37 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// statement is one that a fake server got: its text and, of the write, what each document is.
+// statement is a statement that a fake server received: its text and, if it is a write, its
+// documents.
 type statement struct {
 	text string
 	ids  []string
-	puts int // of the documents
+	puts int // how many of the documents are puts
 }
 
-// fake is a server that speaks the protocol and answers as a test says.
+// fake is a server that understands PostgreSQL's protocol and answers as a test says.
 type fake struct {
-	// certificate lets it encrypt. Nil means that it does not.
+	// certificate is the certificate for TLS. Nil means that the server does not support TLS.
 	certificate *tls.Certificate
-	// login answers a connection. Nil lets it in.
+	// login answers a new connection. Nil accepts the connection.
 	login func(*pgproto3.Backend)
-	// answer says what becomes of a write: the code of an error with the severity ERROR; "" for done.
+	// answer returns the code of the error with the severity ERROR that a write gets. "" means
+	// success.
 	answer func(statement) string
-	// keeps says that no row is written: each has a greater fence.
+	// keeps says that no row is written, because each existing row has a greater fence.
 	keeps bool
-	// instead takes the whole connection over once a write has come.
+	// instead takes over the connection when a write has arrived.
 	instead func(*pgproto3.Backend, net.Conn)
-	// commits is the code with which the commit of a document fails, after the write's rows were told.
+	// commits is the code with which the commit fails, after the rows of the write were sent.
 	commits string
-	// creates is the code with which making a table fails.
+	// creates is the code with which creating a table fails.
 	creates string
 
 	mu         sync.Mutex
 	statements []string
 }
 
-// start returns the address of a database on the fake.
+// start starts the fake and returns the address of a database on it.
 func (f *fake) start(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -182,7 +184,7 @@ func (f *fake) respond(b *pgproto3.Backend, all []statement) {
 	b.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
 }
 
-// failure is an error as PostgreSQL tells it, with content in its text.
+// failure returns an error in the form of PostgreSQL, whose text quotes content.
 func failure(severity, code string) *pgproto3.ErrorResponse {
 	e := &pgproto3.ErrorResponse{
 		Severity: severity, SeverityUnlocalized: severity, Code: code, Message: "it says secret",
@@ -196,7 +198,7 @@ func failure(severity, code string) *pgproto3.ErrorResponse {
 	return e
 }
 
-// texts reads an array of texts in binary, and counts those that are not NULL.
+// texts decodes an array of texts in binary format. set is how many of the texts are not NULL.
 func texts(array []byte) (all []string, set int) {
 	all = []string{}
 	for at := 20; at+4 <= len(array); {

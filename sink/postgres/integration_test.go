@@ -11,8 +11,9 @@ import (
 	"github.com/lullhq/lull/sink/sinktest"
 )
 
-// serverVariable names a database of a real PostgreSQL whose user may make schemas, such as
-// postgres://127.0.0.1:5440/postgres; make e2e-sinks starts one.
+// serverVariable is the environment variable with the address of a real PostgreSQL, such as
+// postgres://127.0.0.1:5440/postgres. Its user must have the right to create schemas. make
+// e2e-sinks starts such a server.
 const serverVariable = "LULL_TEST_POSTGRES"
 
 // real returns a sink on the server with a separate schema, which is dropped afterwards.
@@ -32,7 +33,7 @@ func real(t *testing.T, change func(*postgres.Options)) *postgres.Sink {
 		t.Fatal(err)
 	}
 	s.Run(t, "CREATE SCHEMA "+o.Schema)
-	if o.Vector.Field != "" { // makes the extension
+	if o.Vector.Field != "" { // Prepare creates the extension
 		if err := s.Prepare(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -11,14 +11,15 @@ import (
 	"github.com/lullhq/lull/sink/sinktest"
 )
 
-// theirs are the relations of the schema that are not lull's, with their columns and rules, and the
-// user's own rows. A table that lull makes says so in its comment.
+// theirs lists the user's tables and views in the schema, with their columns. It omits the table
+// lull-content if lull created that table.
 const theirs = `SELECT c.relname, c.relkind, a.attname, format_type(a.atttypid, a.atttypmod)
 FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
 WHERE c.relnamespace = $1::regnamespace AND c.relkind IN ('r', 'v') AND (c.relname <> 'lull-content' OR $2 <> '')
 ORDER BY 1, 3`
 
-// mine runs the user's statements in a schema of its own, which S stands for.
+// mine creates a schema and runs the user's statements in it. S in a statement is replaced by the
+// name of the schema.
 func mine(change func(*postgres.Options), statements ...string) func(*testing.T) (sink.Sink, func(*testing.T) string) {
 	return func(t *testing.T) (sink.Sink, func(*testing.T) string) {
 		t.Helper()

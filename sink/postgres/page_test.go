@@ -9,8 +9,8 @@ import (
 	"github.com/lullhq/lull/sink/postgres"
 )
 
-// What `lull index install-template --print` shows, and then the statements of the page, make what
-// the page promises.
+// The test runs the statements that `lull index install-template --print` shows, and then those of
+// the page. The result must be what the page promises.
 func TestAMigrationMakesTheTableAndTheViewOfThePage(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/sinks/postgres.md")
@@ -29,7 +29,7 @@ func TestAMigrationMakesTheTableAndTheViewOfThePage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, statement := range strings.Split(made+statements, ";\n") {
-		// A connection of the sink's may have served another test.
+		// The connection may have another search_path from an earlier statement.
 		s.Run(t, "SELECT set_config('search_path', '"+s.Schema+"', false)", statement)
 	}
 	if err := s.Prepare(t.Context()); err != nil {

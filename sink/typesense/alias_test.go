@@ -17,17 +17,17 @@ import (
 	"github.com/lullhq/lull/sink/typesense"
 )
 
-// names is a Typesense that knows names only: its collections, and the collection of each alias. A
-// collection wins over an alias of the same name, as in Typesense.
+// names is a fake Typesense that has only the names of collections, and the collection of each
+// alias. As in Typesense, a collection wins over an alias with the same name.
 type names struct {
 	sync.Mutex
 
 	collections []string
 	aliases     map[string]string
-	denied      bool   // aliases may not be read
-	readOnly    bool   // the key may not write
-	written, in string // the last document, and its collection
-	had         bool   // a user made the collection content
+	denied      bool   // the key must not read aliases
+	readOnly    bool   // the key must not write
+	written, in string // the id of the last written document, and its collection
+	had         bool   // a user created the collection content
 }
 
 func (n *names) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -91,10 +91,10 @@ func (n *names) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// is the collection of that name, or the one that an alias names.
+// is returns the collection that an alias names, or the name itself if it is not an alias.
 func (n *names) is(name string) string { return cmp.Or(n.aliases[name], name) }
 
-// document answers with the document that was written last.
+// document answers a request for a document with the last written document.
 func (n *names) document(w http.ResponseWriter, r *http.Request, of string) {
 	if n.written == "" || n.is(of) != n.in {
 		says(http.StatusNotFound, noIndex)(w, r)

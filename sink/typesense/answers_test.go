@@ -23,8 +23,8 @@ var rewrite = flag.Bool("rewrite", false, "write docs/sinks/typesense.md")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// row is one answer of Typesense. It says how a fake gives it and, if possible, how to get it from
-// a real server.
+// row is one answer of Typesense. It says how a fake server gives the answer and, if possible, how
+// a real server can be made to give it.
 type row struct {
 	sinktest.Answer
 	imports, deletes http.HandlerFunc
@@ -32,7 +32,7 @@ type row struct {
 	real             func(t *testing.T, s *typesense.Sink) *typesense.Sink
 }
 
-// says answers with a status, a body, and headers (name, value, ...).
+// says returns a handler that answers with a status, a body, and headers (name, value, ...).
 func says(status int, body string, headers ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -97,7 +97,7 @@ func made(t *testing.T, s *typesense.Sink) *typesense.Sink {
 	return s
 }
 
-// limited makes a key that may do no more than actions, and returns a sink with it.
+// limited creates a key that allows only the given actions, and returns a sink with that key.
 func limited(actions string) func(*testing.T, *typesense.Sink) *typesense.Sink {
 	return func(t *testing.T, s *typesense.Sink) *typesense.Sink {
 		t.Helper()
@@ -199,7 +199,8 @@ func rows() []row {
 	}
 }
 
-// first answers the first request so, and the others as next.
+// first returns a handler that answers the first request with one, and every later request with
+// next.
 func first(one, next http.HandlerFunc) http.HandlerFunc {
 	asked := make(chan struct{}, 1)
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -256,10 +257,10 @@ func table() []sinktest.Answer {
 
 func TestAnswers(t *testing.T) {
 	t.Parallel()
-	sinktest.Answers(t, table(), sink.Newer) // it has no versions
+	sinktest.Answers(t, table(), sink.Newer) // Typesense has no versions
 }
 
-// The page of the kind has the table that the tests check.
+// The documentation page of the kind contains the table that the tests check.
 func TestTheAnswersPageIsUpToDate(t *testing.T) {
 	t.Parallel()
 	sinktest.Page(t, "../../docs/sinks/typesense.md", "go test ./sink/typesense -run TestTheAnswersPage -rewrite", table(), *rewrite)
@@ -278,7 +279,7 @@ func TestRealServerGivesTheAnswers(t *testing.T) {
 	}
 }
 
-// A deployed function needs the actions that docs/sinks/typesense.md lists.
+// A key with the actions that docs/sinks/typesense.md lists must be enough for a deployed function.
 func TestAKeyForDocumentsIsEnough(t *testing.T) {
 	t.Parallel()
 	s := limited(documents)(t, made(t, real(t, nil)))
@@ -297,7 +298,7 @@ func TestAKeyForDocumentsIsEnough(t *testing.T) {
 	}
 }
 
-// The fields that the settings name are what Typesense types and searches.
+// Typesense gives a type only to the fields that the settings name, and searches only these fields.
 func TestRealServerSearchesTheFieldsThatAreNamed(t *testing.T) {
 	t.Parallel()
 	s := real(t, func(o *typesense.Options) {
@@ -327,7 +328,7 @@ func TestPing(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
 		`{"ok":true}`: "", `{"ok":false}`: "unhealthy", "<html>": "check the url", "{}": "check the url",
-		strings.Repeat(" ", 2<<20) + `{"ok":true}`: "exceeds", // not an answer of Typesense's
+		strings.Repeat(" ", 2<<20) + `{"ok":true}`: "exceeds", // too long for an answer of Typesense
 	} {
 		server := httptest.NewServer(says(200, body))
 		s, err := typesense.New(typesense.Options{URL: server.URL, Key: key})

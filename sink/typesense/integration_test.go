@@ -15,8 +15,8 @@ import (
 	"github.com/lullhq/lull/sink/typesense"
 )
 
-// serverVariable names the address of a real Typesense whose key is "lull"; make e2e-sinks starts
-// one.
+// serverVariable is the environment variable with the address of a real Typesense whose key is
+// "lull". make e2e-sinks starts such a server.
 const serverVariable = "LULL_TEST_TYPESENSE"
 
 func key(context.Context) (string, error) { return "lull", nil }
@@ -52,7 +52,7 @@ func real(t *testing.T, change func(*typesense.Options)) *typesense.Sink {
 	return s
 }
 
-// call asks the server something that the sink has no method for.
+// call sends a request to the server for which the sink has no method.
 func call(t *testing.T, method, url, body string, into any) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 30*time.Second)

@@ -15,7 +15,7 @@ import (
 	"github.com/lullhq/lull/sink/typesense"
 )
 
-// listed prints the names of a fake.
+// listed describes the collections and aliases of a fake that lull did not create.
 func (n *names) listed(*testing.T) string {
 	n.Lock()
 	defer n.Unlock()
@@ -24,7 +24,7 @@ func (n *names) listed(*testing.T) string {
 	return fmt.Sprint(theirs, n.aliases)
 }
 
-// theirs is a fake as a user has left it.
+// theirs returns a sink for the fake, and a function that describes the user's data in it.
 func (n *names) theirs(t *testing.T) (sink.Sink, func(*testing.T) string) {
 	t.Helper()
 	n.had = slices.Contains(n.collections, "content")
@@ -52,7 +52,8 @@ func TestTheUsersOwnStays(t *testing.T) {
 	})
 }
 
-// mine makes what the user has on a real server, with the prefix of the sink's collections for K.
+// mine creates the user's data on a real server. K in a request is replaced by the prefix of the
+// sink's collections.
 func mine(requests ...string) func(*testing.T) (sink.Sink, func(*testing.T) string) {
 	return func(t *testing.T) (sink.Sink, func(*testing.T) string) {
 		t.Helper()

@@ -31,12 +31,13 @@ const (
 	ok    = `{"name":"projects/7/locations/global/collections/default_collection/dataStores/content/branches/0/documents/a"}`
 )
 
-// fails is an error of Google's, whose message quotes content.
+// fails returns a handler that answers with an error of Google, whose message quotes content.
 func fails(code int, status, details string, headers ...string) http.HandlerFunc {
 	return answers(code, fmt.Sprintf(`{"error":{"code":%d,"status":%q,"message":"secret","details":[%s]}}`, code, status, details), headers...)
 }
 
-// answers gives a patch this answer, and a delete the same unless it is a success.
+// answers returns a handler that gives the answer to a patch. A delete gets the same answer, unless
+// the answer is a success.
 func answers(code int, body string, headers ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		for i := 0; i < len(headers); i += 2 {
@@ -47,7 +48,7 @@ func answers(code int, body string, headers ...string) http.HandlerFunc {
 	}
 }
 
-// byMethod answers a patch, a delete and a list.
+// byMethod returns a handler that answers a patch, a delete and a list in different ways.
 func byMethod(patch, del, list http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		map[string]http.HandlerFunc{"PATCH": patch, "DELETE": del, "GET": list}[r.Method](w, r)
@@ -57,7 +58,7 @@ func byMethod(patch, del, list http.HandlerFunc) http.HandlerFunc {
 func server(t *testing.T, answer http.HandlerFunc) string {
 	t.Helper()
 	s := httptest.NewUnstartedServer(answer)
-	s.Config.ErrorLog = log.New(io.Discard, "", 0) // of connections that the test breaks
+	s.Config.ErrorLog = log.New(io.Discard, "", 0) // hide errors about connections that the test breaks
 	s.Start()
 	t.Cleanup(s.Close)
 	return s.URL + place
@@ -95,8 +96,8 @@ const (
 	passes   = "nothing was applied, and it passes by itself"
 )
 
-// rows are the table of docs/sinks/vertex.md: what an answer means. In a test the delete follows
-// the put, and is not sent after an answer for all documents.
+// rows returns the table of docs/sinks/vertex.md, which says what each answer means. In a test, the
+// delete follows the put. It is not sent if the answer to the put is about all documents.
 func rows(page bool) []sinktest.Answer {
 	applied := sink.Outcome{Kind: sink.Applied}
 	written, gone, missing := answers(200, ok), answers(200, "{}"), fails(404, "NOT_FOUND", "")
@@ -172,7 +173,7 @@ func rows(page bool) []sinktest.Answer {
 		all[i] = l.answer
 		all[i].Engine, all[i].Says, all[i].Why = l.engine, l.says, l.why
 		all[i].Open = func(t *testing.T) sink.Sink {
-			// One request after the other: what forbids the second shows in the first.
+			// Requests run one after the other, so the answer to the first can stop the second.
 			o := vertex.Options{Parallel: 1, URL: "http://127.0.0.1:1" + place}
 			if l.by != nil {
 				o.URL = server(t, l.by)
@@ -193,8 +194,8 @@ func TestAnswers(t *testing.T) {
 	sinktest.Page(t, "../../docs/sinks/vertex.md", "go test ./sink/vertex -run TestAnswers -rewrite", rows(true), *rewrite)
 }
 
-// Many documents are many requests, so many at a time as the options say, and once our time is over
-// no more.
+// Each document is one request. The options limit how many requests run at the same time. No
+// request is sent after the context has ended.
 func TestRequestsAreBounded(t *testing.T) {
 	t.Parallel()
 	var now, most, all atomic.Int64

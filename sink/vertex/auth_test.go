@@ -21,7 +21,8 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// serviceAccount is a file of Google's for a service account whose tokens come from a server.
+// serviceAccount returns a Google credentials file for a service account. The tokens come from the
+// server at the address tokens.
 func serviceAccount(t *testing.T, tokens string) string {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -42,8 +43,8 @@ func serviceAccount(t *testing.T, tokens string) string {
 	return string(text)
 }
 
-// A key of a service account becomes a token, which serves many requests. A key that is rotated is
-// taken up.
+// The sink gets a token for the key of a service account, and uses the token for many requests. If
+// the key is rotated, the sink uses the new key.
 func TestAServiceAccountGetsATokenOnce(t *testing.T) {
 	t.Parallel()
 	asked := 0
@@ -88,7 +89,7 @@ func TestKeysThatAreNotCredentials(t *testing.T) {
 	}
 }
 
-// What gcloud writes for a person says which project pays for the requests.
+// The file that gcloud writes for a person names the project that pays for the requests.
 func TestApplicationDefaultCredentials(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "adc.json")
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", path)
@@ -111,13 +112,13 @@ func TestApplicationDefaultCredentials(t *testing.T) {
 	}
 }
 
-// roundTrip answers requests in place of the network.
+// roundTrip is a transport that answers requests itself, without a network.
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// The function's role is proved by a signed request that Google sends to AWS. Then the service
-// account lends its rights.
+// A signed request, which Google sends to AWS, proves the function's role. Google then gives a
+// token of the service account.
 func TestARoleOfAWSBecomesAServiceAccount(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "hunter2")

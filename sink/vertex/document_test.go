@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Ids that are names stay as they are. No other id, whatever it looks like, becomes the same.
+// An id that is a valid name is not changed. Two different ids never become the same name.
 func TestIDsBecomeNamesAndNoTwoTheSame(t *testing.T) {
 	t.Parallel()
 	digest := documentID("a b")
@@ -26,7 +26,7 @@ func TestIDsBecomeNamesAndNoTwoTheSame(t *testing.T) {
 	}
 }
 
-// What somebody has changed behind lull's back is found, and is never taken for what lull wrote.
+// A document that another program wrote or changed must never count as a document that lull wrote.
 func TestDocumentsThatLullDidNotWriteSo(t *testing.T) {
 	t.Parallel()
 	for text, ours := range map[string]bool{

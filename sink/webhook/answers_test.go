@@ -29,14 +29,14 @@ const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 func key(context.Context) (string, error) { return secret, nil }
 
-// row is one answer of a receiver's.
+// row is one answer of a receiver, with the wanted outcomes.
 type row struct {
 	sinktest.Answer
 	answer http.HandlerFunc
 	change func(*webhook.Options)
 }
 
-// says answers with a status, a body, and headers (name, value, ...).
+// says returns a handler that answers with a status, a body, and headers (name, value, ...).
 func says(status int, body string, headers ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -74,14 +74,14 @@ const (
 	passes   = "nothing was applied, and it passes by itself"
 )
 
-// refusedBoth refuses two documents.
+// refusedBoth is an answer that refuses two documents.
 const refusedBoth = `{"results":[{"status":422},{"status":422}]}`
 
-// inUTF16 is a text of ASCII in UTF-16, little-endian and without a byte order mark.
+// inUTF16 encodes an ASCII text in UTF-16, little-endian and without a byte order mark.
 func inUTF16(text string) string { return strings.Join(strings.Split(text, ""), "\x00") + "\x00" }
 
-// An answer with results that cannot be read is unknown, wherever the results begin. A text of
-// another shape is not about documents.
+// If an answer has results that cannot be read, the outcome is Unknown, wherever the results begin.
+// Any other text says nothing about documents, so the documents are Applied.
 func TestOnlyAnAnswerThatMayHaveResultsIsUnknown(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]sink.OutcomeKind{
@@ -104,7 +104,7 @@ func TestOnlyAnAnswerThatMayHaveResultsIsUnknown(t *testing.T) {
 	}
 }
 
-// rows are the table of docs/sinks/webhook.md.
+// rows returns the table of docs/sinks/webhook.md.
 func rows() []row {
 	applied := sink.Outcome{Kind: sink.Applied}
 	list := []struct {
@@ -287,7 +287,8 @@ func TestAnswers(t *testing.T) {
 	sinktest.Page(t, "../../docs/sinks/webhook.md", "go test ./sink/webhook -run TestAnswers -rewrite", answers, *rewrite)
 }
 
-// A receiver that takes nothing is asked by the requests that are under way, and no more.
+// After a receiver has said that it accepts nothing, only requests that are already running reach
+// it.
 func TestTheRestIsNotSentWhereNothingIsTaken(t *testing.T) {
 	t.Parallel()
 	ops := make([]sink.Op, 200)
@@ -313,7 +314,7 @@ func TestTheRestIsNotSentWhereNothingIsTaken(t *testing.T) {
 	}
 }
 
-// What stands in a request, and where.
+// The test checks the headers and the body of a request.
 func TestARequest(t *testing.T) {
 	t.Parallel()
 	var header http.Header

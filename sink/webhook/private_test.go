@@ -9,7 +9,8 @@ import (
 	"github.com/lullhq/lull/internal/seam/outbound"
 )
 
-// A name may lead into a private network only if the settings say so. An address says it itself.
+// A host name may resolve to a private address only if the settings allow that. A private IP
+// address in the url is always allowed.
 func TestPrivateAddressesAreConnectedToOnlyWhereNamed(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.NotFoundHandler())

@@ -10,7 +10,7 @@ import (
 	"github.com/lullhq/lull/sink/webhook"
 )
 
-// quiet drops what a server says about connections that its test breaks.
+// quiet discards the log of a server about connections that its test breaks.
 var quiet = log.New(io.Discard, "", 0)
 
 func server(t *testing.T, answer http.HandlerFunc) string {

@@ -14,7 +14,8 @@ import (
 	_ "github.com/lullhq/lull/sink/builtin/local"
 )
 
-// Every kind says in a test what it does where something is the user's own.
+// Every kind of sink must have a test that calls sinktest.Own, which checks that the kind does not
+// change the user's data.
 func TestEveryKindLeavesTheUsersOwnAlone(t *testing.T) {
 	t.Parallel()
 	const root = "../../.."

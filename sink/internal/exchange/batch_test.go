@@ -14,7 +14,7 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// puts are ops of one collection.
+// puts returns n ops that put documents of one collection.
 func puts(n int) []sink.Op {
 	ops := make([]sink.Op, n)
 	for i := range ops {
@@ -23,7 +23,7 @@ func puts(n int) []sink.Op {
 	return ops
 }
 
-// counts are how many ops have each outcome.
+// counts returns how many ops have each outcome.
 func counts(b *Batch) map[sink.Outcome]int {
 	counts := map[sink.Outcome]int{}
 	for _, o := range b.Outcomes {
@@ -32,8 +32,8 @@ func counts(b *Batch) map[sink.Outcome]int {
 	return counts
 }
 
-// The document to blame is found by requests whose number is bounded, whatever is refused. What is
-// not narrowed down waits without a refusal, and no op is applied twice.
+// Push must find the document to blame with a bounded number of requests. If it cannot, the
+// remaining documents are Throttled, which does not count as a refusal. No op may be applied twice.
 func TestTheDocumentToBlameIsFound(t *testing.T) {
 	t.Parallel()
 	refused := sink.Outcome{Kind: sink.Refused, Apart: true, Reason: "bad"}
@@ -86,8 +86,8 @@ func TestTheDocumentToBlameIsFound(t *testing.T) {
 	}
 }
 
-// An answer that says that the engine takes nothing holds back what is not sent; one about a
-// document, an index or the moment does not.
+// If an answer says that the engine accepts nothing, Batch does not send the remaining ops. If an
+// answer is about one document, one index or the current moment, Batch continues.
 func TestWhatHoldsTheRestBack(t *testing.T) {
 	t.Parallel()
 	wait := sink.Outcome{Kind: sink.Throttled, RetryAfter: time.Second, Status: 429, Reason: "busy"}
@@ -117,7 +117,7 @@ func TestWhatHoldsTheRestBack(t *testing.T) {
 	}
 }
 
-// A document that no sink can hold gets its outcome, and no text in a request.
+// A document that no sink can store gets its outcome at once. It is not part of a request.
 func TestADocumentThatCannotBeSentIsNotEncoded(t *testing.T) {
 	t.Parallel()
 	ops := puts(3)
@@ -142,7 +142,7 @@ func TestADocumentThatCannotBeSentIsNotEncoded(t *testing.T) {
 	}
 }
 
-// This test checks what is known about a request without a complete answer.
+// The test checks the outcome of a request without a complete answer.
 func TestUndelivered(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -151,7 +151,7 @@ func TestUndelivered(t *testing.T) {
 	defer server.Close()
 	for name, tt := range map[string]struct {
 		address string
-		ends    bool // our time, before the request is sent
+		ends    bool // whether the context ends before the request is sent
 		auth    error
 		want    sink.Outcome
 	}{
@@ -183,7 +183,7 @@ func TestUndelivered(t *testing.T) {
 	}
 }
 
-// A request has no more than its bounds, and nothing is sent or encoded once our time is over.
+// A request stays within its bounds. After the context has ended, no op is encoded or sent.
 func TestWhatARequestHas(t *testing.T) {
 	t.Parallel()
 	names, err := sink.NewNames("x-{collection}", nil)

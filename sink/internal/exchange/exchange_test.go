@@ -12,8 +12,8 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// What cannot stand in a header, such as a key with a line break, is credentials that nobody has:
-// no later request has better ones.
+// A key that cannot be sent in a header, for example because it contains a line break, counts as
+// missing credentials. A retry would not help.
 func TestACredentialThatNoHeaderCanHold(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was sent") }))

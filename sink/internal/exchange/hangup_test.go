@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// A server that stalls has not read the request when we hang up. What is still on our side is
-// dropped then, so that the server never gets the whole of it.
+// A stalled server has not read the whole request when the client hangs up. The client must discard
+// the unsent bytes, so that the server never gets the whole request.
 func TestHangingUpDropsWhatIsNotSent(t *testing.T) {
 	t.Parallel()
-	const size = 1 << 20 // less than our side buffers, more than a server does that reads nothing
+	const size = 1 << 20 // less than the client buffers, and more than the buffer of a server that reads nothing
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -30,7 +30,7 @@ func TestHangingUpDropsWhatIsNotSent(t *testing.T) {
 	}()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	// The request is written, as far as we can tell: it is in the kernel's hands.
+	// At this moment the client has given the whole request to the kernel.
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		WroteRequest: func(httptrace.WroteRequestInfo) { cancel() },
 	})

@@ -10,8 +10,8 @@ import (
 	"github.com/lullhq/lull/internal/seam/clock/clocktest"
 )
 
-// A timer does not run while a machine is suspended, and its context has not ended when the machine
-// resumes. A request that is sent then would still be late.
+// A timer does not run while a machine is suspended. So the context has not ended when the machine
+// resumes, although its deadline has passed. A request that is sent then would be too late.
 func TestNothingIsSentAfterItsDeadlineByTheTimeOfDay(t *testing.T) {
 	t.Parallel()
 	requests := 0
