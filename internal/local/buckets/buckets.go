@@ -1,8 +1,8 @@
-// Package buckets is a folder in place of S3: the object s3://bucket/key is the file
-// FOLDER/bucket/key.
+// Package buckets reads files of a local folder as if they were objects of S3: the object
+// s3://bucket/key is the file FOLDER/bucket/key.
 //
-// It promises to read only regular files inside the folder: neither a key nor a symbolic link leads
-// out of it.
+// The package reads only regular files inside the folder. Neither a key nor a symbolic link can
+// name a file outside the folder.
 package buckets
 
 import (
@@ -20,10 +20,10 @@ import (
 	"github.com/lullhq/lull/internal/pipeline/payload"
 )
 
-// Folder holds buckets. It is safe for concurrent use.
+// Folder is a folder with a subfolder for each bucket. It is safe for concurrent use.
 type Folder struct{ root *os.Root }
 
-// Open opens a folder, and creates it if it does not exist. Close it after use.
+// Open opens a folder, and creates the folder if it does not exist. Close it after use.
 func Open(dir string) (*Folder, error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, fmt.Errorf("make folder of buckets: %w", err)
@@ -38,8 +38,8 @@ func Open(dir string) (*Folder, error) {
 // Close closes the folder.
 func (f *Folder) Close() error { return f.root.Close() }
 
-// Load reads an object of at most [payload.MaxObject] bytes. An *event.Invalid error is permanent,
-// any other may be temporary: see [payload.Objects].
+// Load reads an object of at most [payload.MaxObject] bytes. An *event.Invalid error is permanent.
+// Any other error may be temporary: see [payload.Objects].
 func (f *Folder) Load(ctx context.Context, bucket, key string) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -66,7 +66,8 @@ func (f *Folder) Load(ctx context.Context, bucket, key string) ([]byte, error) {
 	return nil, fmt.Errorf("load from the folder of buckets: %w", err)
 }
 
-// Open opens a file at the byte from, if the file still has the tag: see [objects.Open].
+// Open opens a file at the byte from, if the file still has the given entity tag: see
+// [objects.Open].
 func (f *Folder) Open(ctx context.Context, bucket, key, etag string, from int64) (io.ReadCloser, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -75,7 +76,7 @@ func (f *Folder) Open(ctx context.Context, bucket, key, etag string, from int64)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", objects.ErrRefused, err)
 	}
-	info, err := f.root.Stat(name) // first: to open a pipe would wait for its other end
+	info, err := f.root.Stat(name) // check this before opening: opening a pipe would wait for a writer
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		return nil, objects.ErrGone
@@ -91,20 +92,20 @@ func (f *Folder) Open(ctx context.Context, bucket, key, etag string, from int64)
 		if _, err = file.Seek(from, io.SeekStart); err == nil {
 			return file, nil
 		}
-		_ = file.Close() // read only
+		_ = file.Close() // an error does not matter, because the file was only read
 	}
 	return nil, fmt.Errorf("open in the folder of buckets: %w", err)
 }
 
 var errNoObject = errors.New("not a regular file")
 
-// nameOf is an object's file. S3 distinguishes keys that a folder cannot, such as a/b and a//b:
-// nameOf refuses them.
+// nameOf returns the name of an object's file. It refuses a key that a folder cannot distinguish
+// from another key: for example, a/b and a//b are different keys in S3.
 func nameOf(bucket, key string) (string, error) {
 	name, err := filepath.Localize(bucket + "/" + key)
 	if err != nil || path.Base(bucket) != bucket || bucket == "." {
 		return "", payload.Refused(
-			"a folder cannot contain this bucket and key: a key needs parts between its slashes, " +
+			"a folder cannot contain this bucket and key: a key must not have an empty part between two slashes, " +
 				"and no part may be . or ..",
 		)
 	}
@@ -112,7 +113,7 @@ func nameOf(bucket, key string) (string, error) {
 }
 
 func (f *Folder) read(name string) ([]byte, error) {
-	info, err := f.root.Stat(name) // first: to open a pipe would wait for its other end
+	info, err := f.root.Stat(name) // check this before opening: opening a pipe would wait for a writer
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +124,7 @@ func (f *Folder) read(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = file.Close() }() // read only
+	defer func() { _ = file.Close() }() // an error does not matter, because the file was only read
 	return io.ReadAll(io.LimitReader(file, payload.MaxObject+1))
 }
 

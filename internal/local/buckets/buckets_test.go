@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// opened is a folder of buckets for one test.
+// opened returns a folder of buckets for one test.
 func opened(t *testing.T, dir string) *Folder {
 	t.Helper()
 	f, err := Open(dir)
@@ -32,7 +32,7 @@ func opened(t *testing.T, dir string) *Folder {
 	return f
 }
 
-// place is the path of a file whose folder is there.
+// place creates the folder of a file and returns the path of the file.
 func place(t *testing.T, dir, name string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
@@ -71,7 +71,7 @@ func TestAnObjectIsAFileInsideTheFolder(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		bucket, key string
-		want        string // the object, or part of why it is refused for good
+		want        string // the object, or a part of the permanent error
 		missing     bool
 	}{
 		{bucket: "b", key: "a.json", want: "{}"},
@@ -126,7 +126,8 @@ func TestAnObjectCanBeReadAsSoonAsItIsWritten(t *testing.T) {
 	}
 }
 
-// A permission may be granted, and a disk may recover: the message waits.
+// A permission may be granted later, and a disk may recover. So the error must be temporary, and
+// the message waits.
 func TestAFileThatCannotBeReadNowIsNotRefusedForGood(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() == 0 {
@@ -208,7 +209,7 @@ func TestAWatcherNotifiesAsS3Does(t *testing.T) {
 	expect("and not a third time")
 }
 
-// unreadable is a folder in which one name cannot be read at the moment.
+// unreadable is a folder in which one name cannot be read.
 type unreadable struct {
 	fs.ReadDirFS
 	name string
@@ -221,7 +222,8 @@ func (u *unreadable) ReadDir(name string) ([]fs.DirEntry, error) {
 	return u.ReadDirFS.ReadDir(name)
 }
 
-// A process may have too many open files for a second, and a permission may be granted again.
+// If a folder cannot be read for a moment, for example because too many files are open, its files
+// must not count as deleted.
 func TestAFolderThatCannotBeReadNowHasNotBeenDeleted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -19,18 +19,19 @@ import (
 // look is how often a Watcher looks at the folder.
 const look = time.Second
 
-// Watcher sends a notification if a file appears, changes or disappears, as S3 does for objects. It
-// is for one goroutine.
+// Watcher sends a notification if a file appears, changes or disappears, as S3 does for objects.
+// Only one goroutine may use a Watcher.
 type Watcher struct {
 	files fs.FS
 	clk   clock.Clock
 	send  func(ctx context.Context, notification string) error
-	known map[string]stamp // the state of each file at its last notification, by name
-	seen  map[string]stamp // at the last look
-	last  int64            // the last sequencer
+	known map[string]stamp // by name: the state of the file at its last notification
+	seen  map[string]stamp // by name: the state of the file at the last look
+	last  int64            // the sequencer of the last notification
 }
 
-// stamp shows whether a file has changed.
+// stamp is the modification time and the size of a file. If the stamp differs, the file has
+// changed.
 type stamp struct {
 	written time.Time
 	size    int64
@@ -38,16 +39,16 @@ type stamp struct {
 
 func stampOf(info fs.FileInfo) stamp { return stamp{info.ModTime(), info.Size()} }
 
-// tag takes the place of S3's entity tag.
+// tag returns a text that serves as S3's entity tag.
 func (s stamp) tag() string { return fmt.Sprintf("%x-%x", s.written.UnixNano(), s.size) }
 
-// Watch returns a watcher that sends each notification to send. It ignores files and folders whose
-// names begin with a dot.
+// Watch returns a watcher that calls send with each notification. It ignores files and folders
+// whose names begin with a dot.
 func (f *Folder) Watch(clk clock.Clock, send func(ctx context.Context, notification string) error) *Watcher {
 	return &Watcher{files: f.root.FS(), clk: clk, send: send, known: map[string]stamp{}, seen: map[string]stamp{}}
 }
 
-// Begin notifies of every existing file.
+// Begin sends a notification for every existing file.
 func (w *Watcher) Begin(ctx context.Context) error {
 	var err error
 	if w.seen, err = w.list(); err != nil {
@@ -56,9 +57,9 @@ func (w *Watcher) Begin(ctx context.Context) error {
 	return w.Look(ctx)
 }
 
-// Look notifies of each changed file. It waits until the file is the same in two looks, because a
-// file that still changes may be incomplete. A notification that could not be sent is sent at the
-// next look.
+// Look sends a notification for each file that has changed. It waits until a file is the same in
+// two looks, because a file that still changes may be incomplete. If a notification cannot be sent,
+// the next look sends it.
 func (w *Watcher) Look(ctx context.Context) error {
 	now, err := w.list()
 	if err != nil {
@@ -87,7 +88,8 @@ func (w *Watcher) Look(ctx context.Context) error {
 	return nil
 }
 
-// Run looks once a second until ctx ends. Errors go to report; the next look tries again.
+// Run calls Look once a second until ctx ends. It calls report with each error, and the next look
+// tries again.
 func (w *Watcher) Run(ctx context.Context, report func(error)) {
 	for w.clk.Sleep(ctx, look) == nil {
 		if err := w.Look(ctx); err != nil && ctx.Err() == nil {
@@ -96,8 +98,9 @@ func (w *Watcher) Run(ctx context.Context, report func(error)) {
 	}
 }
 
-// list returns the existing files. A file that cannot be read now, for lack of permissions or file
-// handles, keeps its last state: it still exists, so its documents must not be deleted.
+// list returns the existing files. If a file cannot be read now, for example because a permission
+// is missing, list returns its last state. Such a file still exists, so its documents must not be
+// deleted.
 func (w *Watcher) list() (map[string]stamp, error) {
 	found := map[string]stamp{}
 	stays := func(name string, err error) {
@@ -122,7 +125,7 @@ func (w *Watcher) list() (map[string]stamp, error) {
 				return fs.SkipDir
 			}
 			return nil
-		case !d.Type().IsRegular() || !strings.Contains(name, "/"): // a bucket is a folder
+		case !d.Type().IsRegular() || !strings.Contains(name, "/"): // a file must be inside the folder of a bucket
 			return nil
 		}
 		if info, err := d.Info(); err != nil {
@@ -138,8 +141,8 @@ func (w *Watcher) list() (map[string]stamp, error) {
 	return found, nil
 }
 
-// notify sends a notification in S3's format. The sequencer is the time of sending, because an
-// older file may replace a newer one.
+// notify sends a notification in S3's format. The sequencer is the current time, and not the time
+// of the file, because an older file may replace a newer one.
 func (w *Watcher) notify(ctx context.Context, what, name string, is stamp) error {
 	now := w.clk.Now()
 	w.last = max(w.last+1, now.UnixNano())

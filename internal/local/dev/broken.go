@@ -6,13 +6,13 @@ import (
 	"github.com/lullhq/lull/internal/fault"
 )
 
-// Panel breaks this stack on purpose, and repairs it.
+// Panel returns the panel with which a user can break this stack on purpose, and repair it.
 func (e *Engine) Panel() *fault.Panel { return e.panel }
 
-// Recovery says how far the stack has recovered.
+// Recovery reports how far the stack has recovered from injected failures.
 func (e *Engine) Recovery() fault.Recovery {
 	state := e.panel.State()
-	idle := e.Idle() // before counting: an event that ends in between is not lost
+	idle := e.Idle() // check this before counting: otherwise an event that ends in between would count as lost
 	report := e.ledger.Report()
 	r := fault.Recovery{PanelState: state, Events: report.Events, Dead: report.Dead}
 	r.Waiting = r.Events - report.Ended()

@@ -9,7 +9,7 @@ import (
 	"github.com/lullhq/lull/internal/operator/feed"
 )
 
-// traffic sends a new version of some document each second, and then no more.
+// traffic sends a new version of some document each second, for the given number of seconds.
 func (s *scene) traffic(seconds int) (want map[string]string) {
 	s.t.Helper()
 	want = map[string]string{}
@@ -19,17 +19,17 @@ func (s *scene) traffic(seconds int) (want map[string]string) {
 		all = append(all, put(time.Duration(i)*time.Second, id, version))
 		want["content#"+id] = fmt.Sprint(version)
 	}
-	go func() { _ = s.e.Play(s.ctx, &slice{all}) }() // ends with the scene
+	go func() { _ = s.e.Play(s.ctx, &slice{all}) }() // ends when the scene ends
 	return want
 }
 
-// Whatever is broken for two minutes: the stack shows it, recovers by itself once it is put right,
-// and loses nothing.
+// One part is broken for two minutes. The stack must show that, recover by itself after the part is
+// repaired, and lose no event.
 func TestWhatIsBrokenRecoversAndLosesNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		broken fault.Broken
 		kill   string
-		shows  func(before, after fault.Recovery) bool // while it is broken
+		shows  func(before, after fault.Recovery) bool // checks that the stack shows the failure
 	}{
 		"sink down":       {broken: fault.Broken{SinkDown: true}, shows: stands},
 		"sink slow":       {broken: fault.Broken{SinkSlowMS: 8000}, shows: stands}, // index waits for 6 s
@@ -54,7 +54,7 @@ func TestWhatIsBrokenRecoversAndLosesNothing(t *testing.T) {
 				} else if err := panel.Break(c.broken); err != nil {
 					s.t.Fatal(err)
 				}
-				s.wait(40 * time.Second) // what was on its way is through
+				s.wait(40 * time.Second) // events that were on their way are done
 				begun := s.e.Recovery()
 				s.wait(80 * time.Second)
 				during := s.e.Recovery()
@@ -90,12 +90,13 @@ func TestWhatIsBrokenRecoversAndLosesNothing(t *testing.T) {
 	}
 }
 
-// stands says that nothing is written any more, and what comes waits.
+// stands checks that no more documents are written, and that new events wait.
 func stands(before, after fault.Recovery) bool {
 	return after.Waiting >= before.Waiting+70 && after.Events > before.Events
 }
 
-// What the sink refuses for good becomes dead letters, which can be sent again when it takes them.
+// A document that the sink rejects becomes a dead letter. An operator can send the dead letter
+// again when the sink accepts the document.
 func TestASinkThatRejectsAShareLosesNothing(t *testing.T) {
 	stage{}.play(t, func(s *scene) {
 		want := s.traffic(120)
@@ -118,7 +119,7 @@ func TestASinkThatRejectsAShareLosesNothing(t *testing.T) {
 	})
 }
 
-// The panel works beside the standard fault mix.
+// The panel works together with the standard fault mix.
 func TestTheStandardMixAndThePanelTogether(t *testing.T) {
 	stage{faults: fault.NewMix(fault.Standard(), 3)}.play(t, func(s *scene) {
 		want := s.traffic(200)

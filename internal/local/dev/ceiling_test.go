@@ -12,7 +12,7 @@ import (
 	"github.com/lullhq/lull/internal/pipeline/usecasetest"
 )
 
-// What reserved concurrency does on AWS holds here too.
+// The setting limits the number of turns in lull dev as reserved concurrency does on AWS.
 func TestASinkHasAsManyTurnsAtOnceAsItsSettingsSay(t *testing.T) {
 	for name, most := range map[string]int{"one": 1, "two": 2, "any number": 0} {
 		t.Run(name, func(t *testing.T) {

@@ -14,11 +14,11 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// The flows of docs/faults.md: clocks that disagree, and requests that land when nobody waits for
-// them any more.
+// The flows of docs/faults.md about clocks that differ, and about requests that the sink applies
+// after the caller has hung up.
 
-// lagging is a sink that now and then applies a request only after its caller has hung up, as late
-// as applyDelay allows.
+// lagging is a sink that sometimes applies a request only after the caller has hung up, as late as
+// applyDelay allows.
 type lagging struct {
 	sink.Sink
 	settle time.Duration
@@ -50,8 +50,8 @@ func (l *lagging) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	return out
 }
 
-// apply writes and checks that the document does not go back: by the version, which is what
-// matters, and by the claim.
+// apply writes the ops. It checks that neither the version nor the fence of a document becomes
+// smaller.
 func (l *lagging) apply(ops []sink.Op) []sink.Outcome {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,9 +65,9 @@ func (l *lagging) apply(ops []sink.Op) []sink.Outcome {
 	return l.Sink.Write(context.Background(), ops)
 }
 
-// Faults, lines 5, 30 and 36, all at once and by the whole engine: clocks differ by what the guard
-// allows besides a late kill. Invocations die at any I/O, flights run twice, answers are lost and
-// requests land late. The sink takes whatever comes last.
+// Lines 5, 30 and 36 of docs/faults.md, all at once, with the whole engine. Clocks differ as much
+// as the guard allows. Invocations are killed at any I/O, flights run twice, answers are lost, and
+// the sink applies requests late. The sink has no versions, so the last write wins.
 func TestASinkWithoutVersionsNeverGoesBack(t *testing.T) {
 	t.Parallel()
 	seeds := 40
@@ -77,7 +77,7 @@ func TestASinkWithoutVersionsNeverGoesBack(t *testing.T) {
 	for seed := range uint64(seeds) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			guard := config.Default().Index.Guard
-			const killedLate = 2 * time.Second // the platform's share of the guard
+			const killedLate = 2 * time.Second // the part of the guard for invocations that are killed late
 			mix := fault.NewMix(fault.Rates{
 				DeliverTwice: 0.05, Reorder: 0.1, ReorderBy: 5 * time.Second, FlightLost: 0.02, FlightTwice: 0.2,
 				Kill:         0.1,
@@ -89,11 +89,11 @@ func TestASinkWithoutVersionsNeverGoesBack(t *testing.T) {
 					last: map[shard.DocID]sink.Op{},
 				}
 				s.p.sink = search
-				// ten versions each, over a minute: several bursts
+				// each document has ten versions within a minute, so several bursts
 				arrivals := publishing(seed, 20, time.Minute, 2*time.Minute)
 				s.arrive(arrivals)
 				s.settle()
-				time.Sleep(search.settle) // the last one may still land
+				time.Sleep(search.settle) // the sink may still apply the last request
 				for _, w := range search.wrong {
 					t.Error(w)
 				}

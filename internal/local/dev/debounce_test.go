@@ -18,7 +18,7 @@ import (
 	"github.com/lullhq/lull/sink/memorysink"
 )
 
-// The flows of docs/faults.md: bursts, flights and the queue.
+// The flows of docs/faults.md about bursts, flights and the queue.
 
 func TestNeverQuietDocumentIsWrittenEveryMaxWait(t *testing.T) {
 	quiet2 := func(c *config.Config) {
@@ -92,7 +92,7 @@ func TestEventBeforeMaxWaitDoesNotPushPastIt(t *testing.T) {
 
 func TestOldFlightThatWakesLateDoesNothing(t *testing.T) {
 	stage{}.play(t, func(s *scene) {
-		// the old flight's turn fails and is tried again after a lease
+		// the turn of the old flight fails and is retried after a lease
 		s.inject.next("GetManifest", fault.FailBefore, 4)
 		s.send(put(0, "a", 1))
 		s.wait(4 * time.Second)
@@ -117,7 +117,7 @@ func TestLostFlightIsRecoveredByRedelivery(t *testing.T) {
 				t.Errorf("could not stop the flight of %v (%v)", list, err)
 			}
 		},
-		// four calls a turn, four turns
+		// each of four turns makes four calls
 		"retries exhausted":   func(s *scene) { s.inject.next("GetManifest", fault.FailBefore, 4*4) },
 		"invocation killed":   func(s *scene) { s.inject.next("StartExecution", fault.CrashBefore, 1) },
 		"killed after start":  func(s *scene) { s.inject.next("StartExecution", fault.CrashAfter, 1) },
@@ -223,12 +223,12 @@ func TestRefusedExtensionLeavesTheFlightRunning(t *testing.T) {
 		s.sink.SetDown(errDown)
 		s.send(put(0, "a", 1), put(0, "b", 1))
 		s.wait(3 * time.Second)
-		s.deleteBehindTheFlight("a") // its handle is gone
+		s.deleteBehindTheFlight("a") // the receipt handle of the flight is invalid now
 		s.wait(2 * time.Minute)
 		s.sink.SetDown(nil)
 		s.settle()
 		s.holds("b", "1")
-		s.holds("a", "1") // the flight holds its body
+		s.holds("a", "1") // the manifest of the flight contains the body
 		if n := len(s.notes.Of(journal.Received)); n != 1 {
 			t.Errorf("%d receives, want the rest of the flight extended all the time", n)
 		}
@@ -257,7 +257,7 @@ func TestLateMessagesOfABatchAreExtendedInTime(t *testing.T) {
 		for i := range 100 {
 			s.send(put(0, fmt.Sprintf("doc-%d", i), 1))
 		}
-		s.settle() // ten turns of more than five seconds each
+		s.settle() // this takes ten turns of more than five seconds each
 		for i := range 100 {
 			s.writes(fmt.Sprintf("doc-%d", i), 1)
 		}
@@ -273,8 +273,8 @@ func TestFlightEndsBeforeTwelveHours(t *testing.T) {
 		s.send(put(0, "a", 1))
 		s.wait(13 * time.Hour)
 		s.noted(journal.TwelveHours, 1)
-		// The flight that probes ends. Its message is away for some minutes, and then its next flight
-		// probes.
+		// The flight that sends the probe ends. Its message is invisible for some minutes, and then
+		// the next flight sends the probe.
 		n := s.notes.Of(journal.Received)
 		if len(n) != 3 || n[1].At.Sub(n[0].At) > queue.MaxHold || n[2].At.Sub(n[1].At) > 4*time.Minute {
 			t.Errorf("%d receives in thirteen hours, want three", len(n))
@@ -329,7 +329,7 @@ func s3Record(key, sequencer string) string {
 			`"s3":{"bucket":{"name":"bucket"},"object":{"key":%q,"sequencer":%q}}}`, key, sequencer)
 }
 
-// deleteBehindTheFlight deletes the message of a document from the queue.
+// deleteBehindTheFlight deletes the message of a document from the queue while a flight holds it.
 func (s *scene) deleteBehindTheFlight(id string) {
 	s.t.Helper()
 	list, _, err := s.e.Flights.List(s.ctx, "", 10)
@@ -369,7 +369,7 @@ func TestScheduledEventIsWrittenToTheSecondAndHidesNothing(t *testing.T) {
 				s.send(put(0, "a", 1), notBefore(when, put(0, "a", 2)))
 				s.wait(min(ahead-time.Second, 20*time.Second))
 				if ahead > 20*time.Second {
-					s.holds("a", "1") // what is due before it is not hidden
+					s.holds("a", "1") // the scheduled event does not hide the event that is due before it
 				}
 				s.wait(time.Until(when) + 12*time.Second)
 				s.holds("a", "2")
@@ -389,10 +389,11 @@ func TestScheduledEventIsWrittenToTheSecondAndHidesNothing(t *testing.T) {
 	}
 }
 
-// Whoever cancels a scheduled event at the moment at which prune sends it gets a true answer.
+// If an operator cancels a scheduled event at the moment at which prune sends it, the operator gets
+// a correct answer.
 func TestACancelledEventIsNotWrittenWhateverPruneDoesMeanwhile(t *testing.T) {
 	for call, cancelled := range map[string]bool{
-		"ListScheduled": true, "SendMessageBatch": true, "DeleteScheduled": true, "": false, // it is in the queue
+		"ListScheduled": true, "SendMessageBatch": true, "DeleteScheduled": true, "": false, // "": the event is already in the queue
 	} {
 		t.Run(cmp.Or(call, "after it was sent"), func(t *testing.T) {
 			stage{}.play(t, func(s *scene) {

@@ -25,10 +25,10 @@ import (
 	"github.com/lullhq/lull/sink/memorysink"
 )
 
-// The flows of docs/faults.md: deploys while flights are in the air.
+// The flows of docs/faults.md about deployments while flights are running.
 
-// The golden files are a flight as the first release of schema 1 wrote it. They are never written
-// again while that schema is read.
+// The golden files contain a flight that the first release of schema 1 wrote. They must not be
+// rewritten as long as lull reads that schema.
 var rewriteFlight = flag.Bool("rewrite-flight", false, "write the golden files of a flight of schema 1")
 
 const (
@@ -36,8 +36,8 @@ const (
 	goldenState    = "flight.v1.state.json"
 )
 
-// oldFlight is the flight of the golden files, with the messages in it as the queue of this run
-// knows them.
+// oldFlight returns the flight of the golden files. Its messages have the ids and receipts of this
+// run's queue.
 func oldFlight(t *testing.T, today *flight.Manifest) (*flight.Manifest, flight.State) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", goldenManifest))
@@ -67,10 +67,11 @@ func oldFlight(t *testing.T, today *flight.Manifest) (*flight.Manifest, flight.S
 	return m, s
 }
 
-// Faults, line 54, by golden files: code of today finishes what the first code of this schema
-// began, and writes the same itself, so that the first code can finish it.
+// Line 54 of docs/faults.md, with golden files. Today's code must finish a flight that the first
+// release of this schema began. It must also write the same manifest and state, so that the first
+// release could finish its flights.
 func TestOldAndNewCodeFinishEachOthersFlights(t *testing.T) {
-	first := func(c *config.Config) { // the settings of the run that wrote the files
+	first := func(c *config.Config) { // the settings with which the files were written
 		c.Debounce = config.Debounce{
 			Quiet: 5 * time.Second, MaxWait: 30 * time.Second, CapGrace: 10 * time.Second,
 			MinInterval: time.Second,
@@ -79,8 +80,8 @@ func TestOldAndNewCodeFinishEachOthersFlights(t *testing.T) {
 		c.Queues.Visibility = 40 * time.Second
 	}
 	stage{cfg: first}.play(t, func(s *scene) {
-		// The machine shows the state that today's receive begins with, and goes on with the old
-		// flight only.
+		// The machine records the state with which today's receive begins, and runs turns of the
+		// old flight only.
 		var begun flight.State
 		old := flight.ID("01J00000000000000000000000")
 		s.replaceMachine(func(ctx context.Context, st flight.State) (flight.State, error) {
@@ -103,7 +104,7 @@ func TestOldAndNewCodeFinishEachOthersFlights(t *testing.T) {
 		s.wait(2500 * time.Millisecond)
 		began := begun
 		today.Flight, began.Flight, began.Started, began.Done = old, old, 0, false
-		began.Kind = "" // the first code left it to the state machine
+		began.Kind = "" // the first release let the state machine choose the kind
 		if *rewriteFlight {
 			writeGolden(t, today, began)
 		}
@@ -128,15 +129,15 @@ func TestOldAndNewCodeFinishEachOthersFlights(t *testing.T) {
 		s.holds("a", "2")
 		s.holds("b", "")
 		s.holds("c", "1")
-		s.noted(journal.Received, 1) // by the old flight, not by redelivery
+		s.noted(journal.Received, 1) // written by the old flight, and not after a second receive
 		s.noted(journal.Deleted, 4)
 		s.noted(journal.Schema, 0)
 	})
 }
 
-// replaceMachine lets other code take the turns. Nothing may be in the air.
+// replaceMachine makes other code run the turns. No flight may be running.
 func (s *scene) replaceMachine(turn memory.Turn) {
-	s.wait(0) // until prune's first run is over, which has the machine in hand
+	s.wait(0) // until the first run of prune has ended, because it uses the machine
 	live := s.p.lane(flight.Live)
 	live.machine.Close()
 	live.machine = memory.NewMachine(clock.System{}, memory.MachineSettings{
@@ -172,7 +173,7 @@ func writeGolden(t *testing.T, m *flight.Manifest, s flight.State) {
 	}
 }
 
-// A build that is not there yet may hand on a state with fields that this one does not know.
+// A newer build may pass on a state with fields that this build does not know.
 func TestFieldsOfANewerBuildAreLeftAlone(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join("testdata", goldenState))
 	if err != nil {
@@ -191,7 +192,8 @@ func TestFieldsOfANewerBuildAreLeftAlone(t *testing.T) {
 	}
 }
 
-// beside is a second build with settings of its own, on the same table, queues, flights and sink.
+// beside returns a second engine with other settings, which uses the same table, queues, flights
+// and sink.
 func (s *scene) beside(change func(*config.Config)) *Engine {
 	s.t.Helper()
 	cfg := *s.e.cfg
@@ -212,8 +214,8 @@ func (s *scene) beside(change func(*config.Config)) *Engine {
 	return next
 }
 
-// Faults, line 54: while two builds with other settings receive and take turns side by side, each
-// finishes what the other began.
+// Line 54 of docs/faults.md. Two builds with different settings receive and run turns at the same
+// time. Each must finish flights that the other began.
 func TestTwoBuildsSideBySideFinishEachOthersFlights(t *testing.T) {
 	newer := func(c *config.Config) {
 		c.Debounce.Quiet, c.Debounce.MaxWait, c.Debounce.CapGrace, c.Debounce.MinInterval = 8*time.Second,
@@ -234,13 +236,13 @@ func TestTwoBuildsSideBySideFinishEachOthersFlights(t *testing.T) {
 			return builds[n].turn(ctx, s.p, s.p.lane(flight.Live), st)
 		})
 		var starts atomic.Int64
-		// every flight twice: both builds take turns of it at the same time
+		// start every flight twice, so that both builds run turns of it at the same time
 		s.inject.rule = func(op fault.Op) (fault.Verdict, bool) {
 			return fault.FailAfter, op.Call == "StartExecution" && starts.Add(1)%2 == 1
 		}
 		next.Start(s.ctx) // receives from the same queues from now on
 		failed := map[string]int{}
-		// every document takes several turns; one answer in three never comes
+		// every document needs several turns, and one of three answers is lost
 		s.sink.SetRule(func(op sink.Op) (memorysink.Answer, bool) {
 			failed[op.Doc.ID()]++
 			switch failed[op.Doc.ID()] {

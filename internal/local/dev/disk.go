@@ -7,14 +7,14 @@ import (
 	"github.com/lullhq/lull/internal/seam/journal"
 )
 
-// Keeper writes to disk. Fault is the error of its last write; nil if that succeeded. It is safe
-// for concurrent use.
+// Keeper is a part that writes to disk. Fault returns the error of the last write, or nil if that
+// write succeeded. A Keeper is safe for concurrent use.
 type Keeper interface{ Fault() error }
 
 var _ Keeper = (*Folder)(nil)
 
-// disk watches the writes to disk. A full disk loses nothing, because a failed write is retried
-// without end. But without disk, no message would say that writes fail.
+// disk reports when writes to disk fail. A full disk loses nothing, because a failed write is
+// retried until it succeeds. The user must see why the stack does not progress.
 type disk struct {
 	keepers []Keeper
 	say     func(error)
@@ -24,7 +24,7 @@ type disk struct {
 	err error
 }
 
-// fault is the fault of the first keeper that has one.
+// fault returns the error of the first keeper whose last write failed, or nil.
 func (d *disk) fault() error {
 	for _, k := range d.keepers {
 		if err := k.Fault(); err != nil {
@@ -34,7 +34,7 @@ func (d *disk) fault() error {
 	return nil
 }
 
-// look reports that writes began to fail, or that they succeed again.
+// look checks all keepers. It reports a change: writes began to fail, or they succeed again.
 func (d *disk) look(now time.Time) {
 	err := d.fault()
 	d.mu.Lock()
@@ -52,5 +52,5 @@ func (d *disk) look(now time.Time) {
 	}
 }
 
-// Trouble says why a write to disk fails; nil if all writes succeed.
+// Trouble returns the reason why a write to disk fails, or nil if all writes succeed.
 func (e *Engine) Trouble() error { return e.disk.fault() }

@@ -10,7 +10,7 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// Somebody deletes a document from the index, or brings a deleted one back, beside lull.
+// Another program deletes a document from the index, or writes a document again that lull deleted.
 func TestSomebodyElsesChangesOfTheIndexAreDrift(t *testing.T) {
 	for name, tt := range map[string]struct {
 		cfg  func(*config.Config)

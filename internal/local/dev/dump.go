@@ -15,12 +15,12 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// Dump writes every document read back from the sinks as NDJSON, sorted by collection and id:
-// {"id","collection","version","document"}, the version as the upstream wrote it, the document
-// digit for digit. Documents of another sink than the first of their collection also have "sink".
-// The file appears whole or not at all. The file lacks sinks that cannot be read back, such as a
-// webhook; tell is called with the name of each. It also lacks a sink that fails; the error says
-// so.
+// Dump reads every document from the sinks and writes it to a file of NDJSON, sorted by collection
+// and id. A line is {"id","collection","version","document"}: the version as the upstream wrote it,
+// and the document digit for digit. If a collection has several sinks, a document of any sink
+// except the first also has "sink". Dump writes the whole file or no file. The file has no
+// documents of a sink that cannot be read, such as a webhook; Dump calls tell with the name of each
+// such sink. If reading a sink fails, the file lacks that sink, and Dump returns the error.
 func (e *Engine) Dump(ctx context.Context, path string, tell func(without string)) error {
 	var readable []string
 	for _, name := range e.order {
@@ -38,15 +38,15 @@ func (e *Engine) Dump(ctx context.Context, path string, tell func(without string
 		w := bufio.NewWriterSize(f, 1<<20)
 		type held struct {
 			sink.Stored
-			in string // the sink, if it is not the first of its collection
+			in string // the name of the sink, empty for the first sink of the collection
 		}
 		var all []held
 		for _, name := range readable {
 			before := len(all)
-			reader, _ := e.pipes[name].sink.(sink.Reader) // it is a Reader: see readable
+			reader, _ := e.pipes[name].sink.(sink.Reader) // readable contains only sinks that are Readers
 			err := reader.All(ctx, func(s sink.Stored) error {
 				if len(e.order) == 1 {
-					return dumpLine(w, s, "") // All yields them sorted, and memory may not hold them all
+					return dumpLine(w, s, "") // write at once: All returns sorted documents, and they may be too many for memory
 				}
 				row, _ := e.cfg.RowAt(s.Doc, name)
 				all = append(all, held{s, row.Sink()})

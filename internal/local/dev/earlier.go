@@ -16,8 +16,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Builds before state.db kept rows, dead letters, scheduled events and noted deletes in these
-// files.
+// Earlier builds, which had no state.db, kept rows, dead letters, scheduled events and deletes in
+// these files.
 const (
 	rowsFile      = "rows.ndjson"
 	lettersFile   = "letters.ndjson"
@@ -32,8 +32,9 @@ type deleted struct {
 	At  int64       `json:"at"` // microseconds
 }
 
-// savedRow is a line of rowsFile: a row without the attributes of messages that are lost when the
-// process ends. Order keys are bytes, in base64; the names are the table's.
+// savedRow is a line of rowsFile. It lacks the attributes of a row that describe messages, because
+// earlier builds lost the messages when the process ended. Order keys are bytes, in base64. The
+// JSON names are the names of the attributes in the table.
 type savedRow struct {
 	Doc          shard.DocID     `json:"doc"`
 	Schema       int64           `json:"schema,omitempty"`
@@ -52,11 +53,11 @@ type savedRow struct {
 type savedLetter struct {
 	deadletter.Letter
 	Base64 []byte `json:",omitempty"` // the body, if it is not UTF-8
-	Shared bool   `json:",omitempty"` // an earlier line with the same hash has the body and the attributes
+	Shared bool   `json:",omitempty"` // the body and the attributes are in an earlier line with the same hash
 }
 
-// takeOver moves the state of an earlier build into the folder's file. If that is interrupted, the
-// next run repeats it.
+// takeOver moves the state of an earlier build into state.db. If takeOver is interrupted, the next
+// run repeats it.
 func (e *Engine) takeOver(ctx context.Context, f *Folder) error {
 	parts := []struct {
 		file string
@@ -156,12 +157,12 @@ func (e *Engine) loadScheduled(ctx context.Context, line []byte) error {
 	return e.Schedule.Put(ctx, it)
 }
 
-// loadDelete reads a noted delete. A killed process may have left half a line, which is the last
-// one; it is ignored.
+// loadDelete reads a line with a delete. If the last process was killed, the last line may be
+// incomplete. loadDelete ignores such a line.
 func (e *Engine) loadDelete(ctx context.Context, line []byte) error {
 	var d deleted
 	if err := json.Unmarshal(line, &d); err != nil {
-		return nil //nolint:nilerr // see above: the sender sends the message again, and the delete is written again
+		return nil //nolint:nilerr // see above: the sender sends the message of this line again, and so lull writes the delete again
 	}
 	k, err := loadKey(shard.OrderKey(d.Key))
 	if err != nil {
@@ -170,7 +171,7 @@ func (e *Engine) loadDelete(ctx context.Context, line []byte) error {
 	return e.raise(ctx, d.Doc, k, shard.Delete, shard.Micros(d.At))
 }
 
-// loadKey reads a printed key, which may be empty.
+// loadKey parses the printed form of an order key, which may be empty.
 func loadKey(printed shard.OrderKey) (shard.OrderKey, error) {
 	if printed == "" {
 		return "", nil
@@ -178,7 +179,7 @@ func loadKey(printed shard.OrderKey) (shard.OrderKey, error) {
 	return shard.ParseOrderKey(string(printed))
 }
 
-// raise makes the row at least as new as a version that was written.
+// raise sets the committed version of a row to the given order key, unless the row has a newer one.
 func (e *Engine) raise(ctx context.Context, doc shard.DocID, k shard.OrderKey, op shard.Operation,
 	written shard.Micros,
 ) error {
@@ -205,7 +206,7 @@ func eachLine(path string, f func([]byte) error) error {
 	if err != nil {
 		return fmt.Errorf("load: %w", err)
 	}
-	defer func() { _ = file.Close() }() // read only
+	defer func() { _ = file.Close() }() // an error does not matter, because the file was only read
 	s := bufio.NewScanner(file)
 	s.Buffer(nil, feed.MaxLine)
 	for n := 1; s.Scan(); n++ {

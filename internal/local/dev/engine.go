@@ -29,49 +29,51 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// These bound the memory: how much of one queue may wait or be held before the feeder waits. They
-// fit 20,000 messages a second, held for the quiet window, the batching window and a write.
+// maxBacklog and maxBacklogBytes limit the memory for the messages of one queue, waiting or in
+// flight. If a queue reaches a limit, Publish waits. The limits are enough for 20,000 messages a
+// second that are held for the quiet window, the batching window and a write.
 const (
 	maxBacklog      = 250_000
 	maxBacklogBytes = 256 << 20
 )
 
-// Options are the parts and settings of an engine.
+// Options contains the parts and the settings of an engine.
 type Options struct {
 	Config  *config.Config
 	Clock   clock.Clock
-	Sinks   map[string]sink.Sink // one for each sink of the configuration
-	Journal journal.Journal      // besides the engine's own ledger; nil for none
+	Sinks   map[string]sink.Sink // by name: every sink of the configuration
+	Journal journal.Journal      // gets all notes, in addition to the engine's ledger; may be nil
 	Faults  *fault.Mix           // nil for none
-	Inject  fault.Injector       // decides every I/O instead of Faults; nil for none
+	Inject  fault.Injector       // decides the result of every I/O, instead of Faults; may be nil
 	// Objects loads S3 objects that messages and events refer to; nil if there are no buckets.
 	Objects payload.Objects
-	// Open opens objects of many documents; nil if there are no buckets.
+	// Open opens S3 objects that contain many documents; nil if there are no buckets.
 	Open objects.Open
-	// Enrichers ask the services of the collections that have one.
+	// Enrichers call the enrichment services, by collection. A collection may have none.
 	Enrichers map[shard.Collection]enrich.Caller
 	// Headers returns the headers of requests that fetch documents; nil if no source has headers.
 	Headers func(source.Headers) (payload.HeadersOf, error)
-	Pollers int         // parallel receivers of a lane; 0 means one, which splits bursts least
-	Report  func(error) // called with errors that AWS would log: failed batches, dead executions; may be nil
-	// Folder keeps the state between runs; nil for none. If it is set, call [Engine.Load].
+	Pollers int         // how many receivers a lane has; 0 means one, with which a burst is least often split
+	Report  func(error) // called with errors that AWS would log, such as failed batches and failed executions; may be nil
+	// Folder keeps the state between runs; nil means that no state is kept. If it is set, call
+	// [Engine.Load].
 	Folder *Folder
-	// Step is the length of one point of [Engine.Recent]; 0 means a second.
+	// Step is the time that one point of [Engine.Recent] covers; 0 means a second.
 	Step time.Duration
-	// Trouble is called when something can no longer be written to disk, and with nil when it can be
-	// again; may be nil.
+	// Trouble is called with an error when a write to disk fails, and with nil when writes succeed
+	// again. It may be nil.
 	Trouble func(error)
 }
 
-// These are how many turns run at once: the concurrency of the index function. More turns would
-// only delay each other at the one index. The bulk lane gets only a part of them, so that a resync
-// never delays the turn of a live change.
+// maxTurns is how many turns run at the same time, like the concurrency of the index function on
+// AWS. More turns would only delay each other at the single search index. maxBulkTurns is the part
+// of them that the bulk lane may use, so that a resync never delays a turn of the live lane.
 const (
 	maxTurns     = 16
 	maxBulkTurns = 12
 )
 
-// Engine is a whole stack in one process.
+// Engine is a whole stack of lull in one process.
 type Engine struct {
 	cfg      *config.Config
 	clk      clock.Clock
@@ -84,32 +86,32 @@ type Engine struct {
 	report   func(error)
 	pollers  int
 	noted    sync.Mutex
-	places   feed.Places // of the messages of the input
+	places   feed.Places // where each message is in the input
 
 	Shards   *memory.Shards
 	Letters  *memory.DeadLetters
 	Schedule *memory.Schedule
 	Flights  *memory.Flights
-	Archive  *memory.Archive // nil where the settings ask for none
-	Feed     *commitfeed.Hub // of commits; nil where the settings ask for none
+	Archive  *memory.Archive // nil if the settings have no archive
+	Feed     *commitfeed.Hub // the feed of commits; nil if the settings have no feed
 	ledger   *ledger.Ledger
 	notes    journal.Journal
 
 	pipes     map[string]*pipe
-	order     []string // the sinks' names, sorted
+	order     []string // the names of the sinks, sorted
 	turns     *semaphore.Weighted
-	bulkTurns *semaphore.Weighted // a turn of the bulk lane takes one of these, too
+	bulkTurns *semaphore.Weighted // limits the turns of the bulk lane, in addition to turns
 	disk      disk
 	folder    *Folder // nil for none
 	invoked   atomic.Int64
-	refused   atomic.Int64 // messages too large or empty for the queue
+	refused   atomic.Int64 // how many messages no queue accepted, because they were too large or empty
 	wg        sync.WaitGroup
 
 	recovering sync.Mutex
 	recovered  time.Time // see [fault.Recovery]
 }
 
-// pipe holds the queues and executions of one sink.
+// pipe contains the queues and the executions of one sink.
 type pipe struct {
 	name  string
 	sink  sink.Sink
@@ -118,7 +120,7 @@ type pipe struct {
 	turns *semaphore.Weighted // nil for no limit
 }
 
-// lane is an ingest queue, and the executions of its flights.
+// lane is a queue and the executions of its flights.
 type lane struct {
 	name     flight.Lane
 	settings config.Lane
@@ -126,7 +128,7 @@ type lane struct {
 	machine  *memory.Machine
 }
 
-// lane is the live lane unless bulk is asked for.
+// lane returns the bulk lane for flight.Bulk, and the live lane for every other value.
 func (p *pipe) lane(l flight.Lane) *lane {
 	if l == flight.Bulk {
 		return p.lanes[flight.Bulk]
@@ -134,12 +136,12 @@ func (p *pipe) lane(l flight.Lane) *lane {
 	return p.lanes[flight.Live]
 }
 
-// queues are the queues of the two lanes and the dead-letter queue.
+// queues returns the queues of the two lanes and the dead-letter queue.
 func (p *pipe) queues() []*memory.Queue {
 	return []*memory.Queue{p.lane(flight.Live).queue, p.lane(flight.Bulk).queue, p.dead}
 }
 
-// New builds the stack. Nothing runs before Start.
+// New builds the stack. No work runs before Start.
 func New(o Options) (*Engine, error) {
 	sources, err := source.New(o.Config)
 	if err != nil {
@@ -236,7 +238,7 @@ func (e *Engine) lane(p *pipe, name flight.Lane, settings config.Lane) *lane {
 	ingest := memory.QueueSettings{
 		Name: p.name + "-" + string(name), Visibility: q.Visibility, Retention: q.Retention,
 		MaxReceiveCount: e.cfg.MaxReceiveCount(), DeadLetter: p.dead,
-		MaxInFlight: maxBacklog, // a laptop has one queue; a stack of this rate has several
+		MaxInFlight: maxBacklog, // higher than the limit of SQS, because a deployed stack with such a rate has several queues
 	}
 	if e.mix != nil {
 		ingest.Deliver = e.mix.Deliver
@@ -251,7 +253,8 @@ func (e *Engine) lane(p *pipe, name flight.Lane, settings config.Lane) *lane {
 	return l
 }
 
-// Start begins to poll the queues and to prune. It returns at once; Stop ends it.
+// Start begins to poll the queues and to prune. It returns at once. Stop waits until all work has
+// ended.
 func (e *Engine) Start(ctx context.Context) {
 	e.resume(ctx)
 	for _, name := range e.order {

@@ -23,15 +23,16 @@ import (
 
 var rewriteExplained = flag.Bool("rewrite-explained", false, "write testdata/explained anew")
 
-// lookingAt is a run that brings document a into a state, and leaves it there.
+// lookingAt is a run that brings the document "a" into a state, in which explain then sees the
+// document.
 type lookingAt struct {
 	name  string
 	state operate.State
 	story func(s *scene)
 }
 
-// beside answers document a, and lets another one of the same request through: a request that fails
-// whole would open the circuit.
+// beside makes the sink give an answer for the document "a", and lets another document of the same
+// request succeed. If the whole request failed, the circuit breaker would open.
 func beside(s *scene, o sink.Outcome, times int) {
 	for range times {
 		s.sink.Script(doc("a"), memorysink.Answer{Outcome: o})
@@ -39,7 +40,8 @@ func beside(s *scene, o sink.Outcome, times int) {
 	s.send(put(0, "a", 2), put(0, "b", 1))
 }
 
-// changed writes to the sink behind lull's back. The version 0 is none of lull's.
+// changed writes to the sink as another program. The version 0 writes a document without lull's
+// metadata.
 func (s *scene) changed(kind shard.Operation, version int) {
 	s.t.Helper()
 	op := sink.Op{Doc: doc("a"), Kind: kind, Fence: shard.Fence(time.Now().UnixMicro()), At: time.Now()}
@@ -54,7 +56,7 @@ func (s *scene) changed(kind shard.Operation, version int) {
 	}
 }
 
-// settled sends a version, and goes on at a round time once it is settled.
+// settled sends a version, waits until it is written, and continues at a round time.
 func (s *scene) settled(version int) { s.settles(put(0, "a", version)) }
 
 func (s *scene) settles(m feed.Timed) {
@@ -64,14 +66,15 @@ func (s *scene) settles(m feed.Timed) {
 	s.wait(10*time.Second - time.Since(s.start)%(10*time.Second))
 }
 
-// mute is a sink that does not answer whoever asks for a document.
+// mute is a sink that does not answer reads of documents.
 type mute struct{ *memorysink.Sink }
 
 func (mute) Get(context.Context, shard.DocID) (sink.Stored, bool, error) {
 	return sink.Stored{}, false, errors.New("no route to host")
 }
 
-// away makes the sink go away for long, and then sends a document that receive leaves undecoded.
+// away makes the sink unavailable until it counts as away, and then sends a document that receive
+// does not decode.
 func (s *scene) away(id string) {
 	s.t.Helper()
 	s.sink.SetDown(errors.New("no route to host"))
@@ -138,7 +141,7 @@ var explained = []lookingAt{
 			s.send(put(0, fmt.Sprint(i), 1))
 		}
 		s.wait(2500 * time.Millisecond)
-		for i := range 300 { // received before the circuit opens, which would make their window wider
+		for i := range 300 { // these messages are received before the circuit breaker opens, because their batch window would be longer after that
 			s.send(put(0, fmt.Sprint("a", i), 1))
 		}
 		s.wait(3500 * time.Millisecond)
@@ -317,7 +320,8 @@ func (s *scene) explain() operate.Explanation {
 	return x
 }
 
-// What differs in each run: names of flights, and the pace of a sink, which follows drawn waits.
+// Parts of texts that differ in each run: ids of flights, and times and rates that depend on random
+// waits.
 var (
 	ulids = regexp.MustCompile(`\b[0-9A-HJKMNP-TV-Z]{26}\b`)
 	paces = regexp.MustCompile(`[0-9.]+ documents a second`)

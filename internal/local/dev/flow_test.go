@@ -32,7 +32,7 @@ func (s *slice) Next() (feed.Timed, error) {
 
 func (s *slice) Close() error { return nil }
 
-// put and del are native events at a time.
+// put and del return native events that are sent at a time.
 func put(after time.Duration, id string, version int, fields ...string) feed.Timed {
 	data := fmt.Sprintf(`{"title":"%s %d"}`, id, version)
 	if len(fields) > 0 {
@@ -49,7 +49,7 @@ func del(after time.Duration, id string, version int) feed.Timed {
 	return m
 }
 
-// native is a put with more fields.
+// native returns a put event with additional fields.
 func native(id, sequence, rest string) feed.Timed {
 	return message(fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":%s%s}`, id, sequence, rest))
 }
@@ -59,9 +59,9 @@ func message(body string) (m feed.Timed) {
 	return m
 }
 
-// publishing makes docs documents of 10 versions each, sent within spread of each other and
-// shuffled. 5 % of them are sent twice, and 2 % of the documents end in a delete; the documents
-// begin over the given time.
+// publishing returns events of docs documents with 10 versions each. The versions of a document are
+// sent in random order within the time spread. 5 % of the versions are sent twice, and 2 % of the
+// documents end with a delete. The documents begin at random times within over.
 func publishing(seed uint64, docs int, spread, over time.Duration) []feed.Timed {
 	r := rand.New(rand.NewPCG(seed, 1))
 	var all []feed.Timed
@@ -85,8 +85,8 @@ func publishing(seed uint64, docs int, spread, over time.Duration) []feed.Timed 
 	return all
 }
 
-// expected sorts the events of each document by order key and keeps the newest: what the sink must
-// hold in the end. It knows nothing of rows, leases or flights.
+// expected returns the newest version of each document by order key, which the sink must have in
+// the end. It does not use rows, leases or flights.
 func expected(t *testing.T, arrivals []feed.Timed) map[string]string {
 	t.Helper()
 	cfg := config.Default()

@@ -17,8 +17,8 @@ import (
 // stateFile is the file with the state of the run in a data folder.
 const stateFile = "state.db"
 
-// Folder is a data folder: it keeps the state of this run for the next one. It is written during
-// the run, so that even a killed run loses nothing.
+// Folder is a data folder. It keeps the state of this run for the next run. The engine writes to it
+// during the run, so that even a killed process loses nothing.
 type Folder struct {
 	*durable.Store
 	dir  string
@@ -27,8 +27,8 @@ type Folder struct {
 
 var _ Keeper = (*Folder)(nil)
 
-// OpenFolder opens a data folder that is lull's: see [ClaimFolder]. The error is a
-// *datafolder.InUseError if another process has it open. Close it after use.
+// OpenFolder opens a data folder that [ClaimFolder] has claimed. The error is a
+// *datafolder.InUseError if another process has the folder open. Close the folder after use.
 func OpenFolder(dir string) (*Folder, error) {
 	store, err := durable.Open(dir, filepath.Join(dir, stateFile))
 	if err != nil {
@@ -50,13 +50,14 @@ func OpenFolder(dir string) (*Folder, error) {
 	return f, nil
 }
 
-// From is the newest time in the folder. A clock behind it would give new messages times before
-// those of the last run.
+// From returns the latest time that the last run stored in the folder. The clock of this run must
+// not be earlier. Otherwise new messages would get times before those of the last run.
 func (f *Folder) From() time.Time { return f.from }
 
-// ClaimFolder claims a folder that is empty or missing, or that lull made for the same sinks or
-// fewer. Call keep after all sinks are open: it adds new sinks to the folder's marker. A single
-// sink that keeps its documents in the folder (Bleve) claims it itself.
+// ClaimFolder claims a folder that is empty or missing, or that lull made for the same sinks or for
+// some of them. Call keep after all sinks are open. It adds new sinks to the marker of the folder.
+// If the only sink keeps its documents in the folder (Bleve), ClaimFolder does nothing, because
+// that sink claims the folder itself.
 func ClaimFolder(dir string, cfg *config.Config) (keep func() error, err error) {
 	ours := datafolder.Marker{
 		Holds: "lull dev state", Schema: 1, Sinks: map[string]string{}, First: map[string]string{},

@@ -34,26 +34,26 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// The states that the document of a story is in when it is forgotten.
+// The states in which a document can be when an operator forgets it.
 const (
-	isWritten   = 1 << iota // in both sinks, and in the archive, from which it was replayed
-	isScheduled             // its own event, and that of another document in the same message
-	isDead                  // its own dead letter, which keeps the message of another document too
-	isParked                // the dead letter of another document, whose message it is in
-	isUndecoded             // a dead letter without a key, because nothing decodes the message
-	isHeld                  // in a flight, which waits
+	isWritten   = 1 << iota // the document is in both sinks, and in the archive, from which it was replayed
+	isScheduled             // an event of the document is scheduled, and an event of another document in the same message
+	isDead                  // the document has a dead letter, whose message also has an event of another document
+	isParked                // another document has a dead letter, whose message also has an event of this document
+	isUndecoded             // there is a dead letter without a key, because no source can decode the message
+	isHeld                  // the document is in a flight that waits
 	everyState  = 1<<iota - 1
 )
 
-// secret is content of the document that is forgotten, and of nothing else.
+// secret is content of the forgotten document. No other document contains it.
 const secret = "5ecret-content-of-alice"
 
 // A document may be in any combination of states. If forget says that nothing remains, no store of
-// the stack has its content, in memory or in the data folder.
+// the stack may contain the document's content, neither in memory nor in the data folder.
 func TestWhatIsForgottenIsInNoStore(t *testing.T) {
 	for _, name := range source.Kinds() {
 		kind, _ := source.Lookup(name)
-		if kind.Example.Write == nil || kind.Example.Change.Bucket != "" { // its messages only refer to content
+		if kind.Example.Write == nil || kind.Example.Change.Bucket != "" { // messages of this kind contain only references to content
 			continue
 		}
 		for state := 1; state <= everyState; state++ {
@@ -62,7 +62,8 @@ func TestWhatIsForgottenIsInNoStore(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("%s/%06b", name, state), func(t *testing.T) {
 				t.Parallel()
-				// Outside of the bubble, whose time stands still while a goroutine waits for the network.
+				// The server is outside of the synctest bubble, because virtual time stands still
+				// while a goroutine in the bubble waits for the network.
 				hook := usecasetest.NewReceiver()
 				server := httptest.NewUnstartedServer(hook)
 				server.Config.SetKeepAlivesEnabled(false)
@@ -74,7 +75,7 @@ func TestWhatIsForgottenIsInNoStore(t *testing.T) {
 	}
 }
 
-// oblivion is a stack with a document that is forgotten.
+// oblivion is a stack with a document that the test forgets.
 type oblivion struct {
 	*testing.T
 	e      *Engine
@@ -82,7 +83,7 @@ type oblivion struct {
 	kind   source.Kind
 	search *memorysink.Sink
 	hook   *usecasetest.Receiver
-	n      uint32 // the last version
+	n      uint32 // the last version that was sent
 }
 
 func forgetting(t *testing.T, kind source.Kind, state int, hook *usecasetest.Receiver, url string) {
@@ -115,7 +116,8 @@ func forgetting(t *testing.T, kind source.Kind, state int, hook *usecasetest.Rec
 		t.Error("no store has the content before it is forgotten: the search finds nothing")
 	}
 	done := g.forget()
-	// What is held is newer than what is scheduled, and makes that of the other document outdated.
+	// A held event is newer than a scheduled one, and makes the scheduled event of the other
+	// document outdated.
 	shared := state&(isDead|isParked|isUndecoded) != 0 || state&(isScheduled|isHeld) == isScheduled
 	if shared != (done.Remaining > 0) {
 		t.Errorf("%d remain: %+v", done.Remaining, done.Steps)
@@ -142,7 +144,7 @@ func forgetting(t *testing.T, kind source.Kind, state int, hook *usecasetest.Rec
 	}
 }
 
-// event is a new version of a document as the upstream writes it.
+// event returns a new version of a document in the form in which the upstream writes it.
 func (g *oblivion) event(id string) string {
 	g.Helper()
 	g.n++
@@ -157,7 +159,7 @@ func (g *oblivion) event(id string) string {
 	return usecasetest.Must(g.kind.Example.Write(settings, change))(g)
 }
 
-// message has an event of each document in RabbitMQ's envelope.
+// message returns a message with an event of each document, in RabbitMQ's envelope.
 func (g *oblivion) message(ids ...string) string {
 	g.Helper()
 	var all []string
@@ -178,7 +180,8 @@ func (g *oblivion) send(body string) {
 	synctest.Wait()
 }
 
-// bring brings alice into the states, in messages that she shares with bob.
+// bring brings the document "alice" into the states. Her messages also contain events of the
+// document "bob".
 func (g *oblivion) bring(state int) {
 	g.Helper()
 	cancel := func(id string, scheduled bool) {
@@ -243,8 +246,8 @@ func (g *oblivion) bring(state int) {
 	}
 }
 
-// forget asks until nothing goes by itself any more, as the command does. Whenever it says that
-// nothing remains, no store has the content.
+// forget repeats the request until no more copies disappear by themselves, as the command does.
+// Whenever the answer says that nothing remains, no store may have the content.
 func (g *oblivion) forget() (done operate.Forgotten) {
 	g.Helper()
 	for range 10 {
@@ -264,7 +267,7 @@ func (g *oblivion) forget() (done operate.Forgotten) {
 
 var named = regexp.MustCompile("(?:`lull )?(dead drop|cancel --scheduled|in object)[: ]'?([^`', ]+)'?")
 
-// obey does what the answer says, until it says nothing.
+// obey runs the commands that the answer names, until the answer names no command.
 func (g *oblivion) obey() {
 	g.Helper()
 	for range 10 {
@@ -279,7 +282,7 @@ func (g *oblivion) obey() {
 				usecasetest.Must(g.api.Drop(g.Context(), one))(g)
 			default:
 				one := operate.Cancellation{Key: shard.DocID(todo[2]), Scheduled: true, By: "ann"}
-				_, _ = g.api.Cancel(g.Context(), one) // the first one may have cancelled for both sinks
+				_, _ = g.api.Cancel(g.Context(), one) // the first cancellation may have cancelled the event for both sinks
 			}
 		}
 		if len(todo) == 0 {
@@ -295,7 +298,7 @@ func (g *oblivion) flights() []flight.Stored {
 	return list
 }
 
-// having are the stores in memory that have the content.
+// having returns the stores in memory that contain the secret.
 func (g *oblivion) having() (places []string) {
 	g.Helper()
 	look := func(place string, m queue.Message) {
@@ -351,7 +354,7 @@ func (g *oblivion) having() (places []string) {
 	return places
 }
 
-// inFolder are the entries of a data folder that have the content.
+// inFolder returns the entries of a data folder that contain the secret.
 func inFolder(t *testing.T, path string) (places []string) {
 	t.Helper()
 	db := usecasetest.Must(bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true}))(t)
@@ -373,7 +376,8 @@ func inFolder(t *testing.T, path string) (places []string) {
 	return places
 }
 
-// The message group of a message is in the rows of its documents: a tenant can be forgotten.
+// The row of a document records the message group of its message, so that an operator can forget
+// all documents of a tenant.
 func TestADocumentIsFoundByItsMessageGroup(t *testing.T) {
 	stage{}.play(t, func(s *scene) {
 		for id, group := range map[string]string{"a": "one", "b": "two", "c": ""} {
@@ -384,7 +388,7 @@ func TestADocumentIsFoundByItsMessageGroup(t *testing.T) {
 			s.send(m)
 		}
 		s.settle()
-		s.send(put(0, "a", 2)) // without a group: the row keeps its own
+		s.send(put(0, "a", 2)) // a message without a group: the row keeps the earlier group
 		s.settle()
 		all, err := operate.Group(s.ctx, s.e.Operator(nil), "one")
 		if err != nil || fmt.Sprint(all.Keys) != "[content#a]" || len(all.Letters) > 0 {

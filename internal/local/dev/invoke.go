@@ -23,8 +23,8 @@ import (
 	"github.com/lullhq/lull/internal/seam/rows"
 )
 
-// invocation is one run of a function. Its I/O goes through the meter and the faults, its clock may
-// be wrong, and its notes are lost when it is killed.
+// invocation is one run of a function. Its I/O is counted and may get injected failures, and its
+// clock may be wrong. If the invocation is killed, its later notes are lost.
 type invocation struct {
 	*fault.Invocation
 	clk   clock.Clock
@@ -33,7 +33,7 @@ type invocation struct {
 
 var errKilled = errors.New("invocation was killed")
 
-// invoke runs a function. Its error says that the function was killed.
+// invoke runs a function. It returns an error if the function was killed.
 func (e *Engine) invoke(name string, do func(inv invocation)) error {
 	done := clock.Working(e.clk)
 	defer done()
@@ -75,11 +75,12 @@ func (e *Engine) receive(ctx context.Context, p *pipe, l *lane, batch []queue.Me
 	return failed, err
 }
 
-// maxLines is how many messages may wait before more lines of objects are read. Here all messages
-// are in memory.
+// maxLines is how many messages may wait in the bulk queue before more lines of objects are read.
+// The limit is low because all messages are in memory.
 const maxLines = 20_000
 
-// opener opens an object as soon as at most maxLines messages wait.
+// opener returns a function that opens objects. It first waits until at most maxLines messages are
+// in the queue.
 func (e *Engine) opener(lines *memory.Queue) objects.Open {
 	return func(ctx context.Context, bucket, key, etag string, from int64) (io.ReadCloser, error) {
 		for lines.Counts().Total() > maxLines {
@@ -103,7 +104,7 @@ func (e *Engine) turn(ctx context.Context, p *pipe, l *lane, s flight.State) (ne
 		if err := bound.Acquire(ctx, 1); err != nil {
 			return s, err
 		}
-		defer bound.Release(1) //nolint:revive // three at the most, which the turn holds to its end
+		defer bound.Release(1) //nolint:revive // at most three semaphores, which the turn holds until it ends
 	}
 	e.ledger.Meter.Turns.Add(1)
 	var failed error
@@ -129,8 +130,8 @@ func (e *Engine) turn(ctx context.Context, p *pipe, l *lane, s flight.State) (ne
 	return next, failed
 }
 
-// launcher is the state machine. Under the standard fault mix it loses some starts and doubles
-// others.
+// launcher returns the state machine of a lane. With a fault mix, the launcher loses some starts
+// and doubles others.
 func (e *Engine) launcher(l *lane) flight.Launcher {
 	if e.mix == nil {
 		return l.machine
@@ -155,7 +156,8 @@ func (u unreliable) Start(ctx context.Context, s flight.State) error {
 	return u.to.Start(ctx, s)
 }
 
-// muted drops the notes of an invocation that was killed: on AWS they would be lost with it.
+// muted discards the notes of an invocation after it was killed. On AWS, such notes would be lost,
+// too.
 type muted struct {
 	inv *fault.Invocation
 	to  journal.Journal
@@ -167,7 +169,7 @@ func (m muted) Note(n journal.Note) {
 	}
 }
 
-// noBuckets is the loader of a process without buckets: it refuses every object.
+// noBuckets is the loader of a process without buckets. It refuses to load any object.
 func noBuckets(context.Context, string, string) ([]byte, error) {
 	return nil, payload.Refused("this process has no buckets: start lull dev with --buckets DIR")
 }

@@ -24,9 +24,9 @@ import (
 	"github.com/lullhq/lull/sink/memorysink"
 )
 
-// The flows of docs/faults.md: what operators do and see.
+// The flows of docs/faults.md about what operators do and see.
 
-// commits keeps how fresh each lane's writes were, and nothing else: a resync makes millions of
+// commits records only the freshness of the writes of each lane, because a resync makes millions of
 // notes.
 type commits struct {
 	mu   sync.Mutex
@@ -47,7 +47,7 @@ func (c *commits) Note(n journal.Note) {
 	}
 }
 
-// p99 sorts the ages.
+// p99 returns the 99th percentile of the ages. It sorts them.
 func p99(ages []time.Duration) time.Duration {
 	if len(ages) == 0 {
 		return 0
@@ -56,7 +56,7 @@ func p99(ages []time.Duration) time.Duration {
 	return ages[len(ages)*99/100]
 }
 
-// services is how long the services behind the seams take.
+// services says how long each AWS service takes to answer.
 type services map[fault.Service]time.Duration
 
 func (s services) Decide(_ context.Context, _ *fault.Invocation, op fault.Op) fault.Verdict {
@@ -64,8 +64,9 @@ func (s services) Decide(_ context.Context, _ *fault.Invocation, op fault.Op) fa
 	return fault.OK
 }
 
-// Faults, line 50. A full resync is sent at once, beside live changes of the same documents.
-// Services and sink take their time, so that what queues up behind the resync would show.
+// Line 50 of docs/faults.md. A full resync is sent at once, together with live changes of the same
+// documents. Services and sink need time for each call, so that the test would notice live changes
+// that wait behind the resync.
 func TestResyncBesideLiveTrafficKeepsLiveFresh(t *testing.T) {
 	documents := 100_000
 	if testing.Short() {
@@ -74,15 +75,15 @@ func TestResyncBesideLiveTrafficKeepsLiveFresh(t *testing.T) {
 	const (
 		perSecond = 20
 		lasting   = 5 * time.Minute
-		resynced  = 5 // the version that the whole resync has
+		resynced  = 5 // the version of every document in the resync
 	)
 	r := rand.New(rand.NewPCG(1, 50))
-	newest := make([]int, documents) // by live events
+	newest := make([]int, documents) // by document: the newest version of live events
 	var live []feed.Timed
 	for at := time.Duration(0); at < lasting; at += time.Second / perSecond {
 		d := r.IntN(documents)
 		if r.IntN(3) == 0 {
-			d = r.IntN(100) // some change all the time
+			d = r.IntN(100) // some documents change all the time
 		}
 		if newest[d] == 0 {
 			newest[d] = resynced
@@ -100,7 +101,7 @@ func TestResyncBesideLiveTrafficKeepsLiveFresh(t *testing.T) {
 	}.play(t, func(s *scene) {
 		var wg sync.WaitGroup
 		wg.Go(func() { s.arrive(live) })
-		s.wait(30 * time.Second) // some documents were changed before the resync, most during it or never
+		s.wait(30 * time.Second) // some documents change before the resync, and most change during the resync or never
 		for d := range documents {
 			s.send(native(fmt.Sprint("doc-", d), fmt.Sprintf(`"%d"`, resynced),
 				`,"mode":"resync","resyncrun":"00K0000000000000000000000A","data":{"title":"resynced"}`))
@@ -128,14 +129,14 @@ func TestResyncBesideLiveTrafficKeepsLiveFresh(t *testing.T) {
 	})
 }
 
-// alarms are the metrics that an alarm of the infrastructure watches at their first count (infra,
-// alarms).
+// alarms lists the steps whose metrics raise an alarm at their first count (see the alarms of
+// package infra).
 var alarms = []journal.Step{
 	journal.Stuck, journal.SinkNewer, journal.Blocked, journal.Schema, journal.LeaseLost, journal.Parked,
 	journal.Unreachable, journal.CircuitOpened, journal.OutageWrite,
 }
 
-// told is what the functions would have logged and counted.
+// told records what the functions would have logged and counted.
 type told struct {
 	out  bytes.Buffer
 	json *lambda.Journal
@@ -147,7 +148,7 @@ func newTold() *told {
 	return l
 }
 
-// errors are the lines of level ERROR and the alarms' metrics that were counted.
+// errors returns the log lines of level ERROR, and the counted metrics that raise an alarm.
 func (l *told) errors(t *testing.T) (found []string) {
 	t.Helper()
 	l.json.Log.Flush()
@@ -177,8 +178,8 @@ func (l *told) errors(t *testing.T) (found []string) {
 	return slices.Compact(found)
 }
 
-// hung is a sink whose next request hangs until somebody else has taken over, and is then refused:
-// 409.
+// hung is a sink whose next request hangs until another invocation has taken over the lease, and is
+// then refused with 409.
 type hung struct {
 	sink.Sink
 	first *sync.Once
@@ -199,12 +200,12 @@ func (h hung) Write(ctx context.Context, ops []sink.Op) (out []sink.Outcome) {
 	return out
 }
 
-// Faults, line 53: what is to be expected is neither an error in the log nor an alarm. What is not
-// to be expected is both.
+// Line 53 of docs/faults.md. An expected refusal is neither an error in the log nor an alarm. An
+// unexpected refusal is both.
 func TestExpectedRefusalsAreNeitherErrorsNorAlarms(t *testing.T) {
 	for name, c := range map[string]struct {
 		story func(s *scene)
-		saw   journal.Step // shows that the story came to what it is about
+		saw   journal.Step // this step shows that the story reached its subject
 		want  []string
 	}{
 		"stale": {func(s *scene) {
@@ -219,14 +220,14 @@ func TestExpectedRefusalsAreNeitherErrorsNorAlarms(t *testing.T) {
 		}, journal.Duplicate, nil},
 		"superseded": {func(s *scene) {
 			s.send(put(0, "a", 1))
-			s.wait(2100 * time.Millisecond) // the first one's flight is in the air
+			s.wait(2100 * time.Millisecond) // the flight of the first version is running
 			s.send(put(0, "a", 2))
 		}, journal.Superseded, nil},
 		"lease busy": {func(s *scene) {
 			s.p.sink = slow{s.p.sink, 3 * time.Second}
 			s.send(put(0, "a", 1))
 			s.wait(6 * time.Second)
-			s.startAgain(flight.ID(s.notes.Of(journal.Launched)[0].Flight)) // its turn comes while the first one writes
+			s.startAgain(flight.ID(s.notes.Of(journal.Launched)[0].Flight)) // the turn of the second execution comes while the first execution writes
 		}, journal.Waiting, nil},
 		"refused by the row": {func(s *scene) {
 			s.inject.when("CLAIM", func() {
@@ -286,7 +287,7 @@ func TestExpectedRefusalsAreNeitherErrorsNorAlarms(t *testing.T) {
 	}
 }
 
-// slow is a sink whose requests take that long.
+// slow is a sink whose requests take the time takes.
 type slow struct {
 	sink.Sink
 	takes time.Duration
@@ -297,8 +298,8 @@ func (s slow) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	return s.Sink.Write(ctx, ops)
 }
 
-// Faults, line 20: the answer of receive is lost, though all it did was done. The event source
-// mapping keeps the whole batch.
+// Line 20 of docs/faults.md. receive does all its work, but its answer is lost. The event source
+// mapping then keeps the whole batch.
 func TestBatchWhoseAnswerIsLostIsJudgedAgain(t *testing.T) {
 	stage{}.play(t, func(s *scene) {
 		s.send(put(0, "done", 1))
@@ -312,7 +313,7 @@ func TestBatchWhoseAnswerIsLostIsJudgedAgain(t *testing.T) {
 		}
 		r := s.settle()
 		s.writes("done", 1)
-		s.writes("new", 1) // by the flight whose start nobody knew of, not by a second one
+		s.writes("new", 1) // written by the flight whose start was not confirmed, and not by a second flight
 		if n := s.sink.Counts().Requests - requests; n != 1 {
 			t.Errorf("%d sink requests, want one", n)
 		}
@@ -323,8 +324,8 @@ func TestBatchWhoseAnswerIsLostIsJudgedAgain(t *testing.T) {
 	})
 }
 
-// A sink may ask for more patience than an execution has. That burns no receive and loses no
-// execution.
+// A sink may ask for a longer wait than an execution may take. That must not cost a receive of the
+// message, and must not lose an execution.
 func TestALongRetryAfterBurnsNoReceive(t *testing.T) {
 	stage{}.play(t, func(s *scene) {
 		s.sink.ScriptRequests(memorysink.Answer{Outcome: sink.Outcome{

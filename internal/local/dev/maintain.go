@@ -23,7 +23,7 @@ func (e *Engine) judgeDead(ctx context.Context, p *pipe, batch []queue.Message) 
 	return failed, err
 }
 
-// pruning runs prune at start and at its interval, as the rule does.
+// pruning runs prune at the start and then at its interval, like the EventBridge rule on AWS.
 func (e *Engine) pruning(ctx context.Context, p *pipe) {
 	for {
 		if err := e.prune(ctx, p); err != nil {

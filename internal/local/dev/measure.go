@@ -7,14 +7,15 @@ import (
 	"github.com/lullhq/lull/internal/seam/flight"
 )
 
-// Used counts the requests that AWS would have got so far, without the polls of empty queues.
+// Used contains the numbers of requests that a deployed stack would have sent to AWS so far. It
+// does not count polls of empty queues.
 type Used struct {
 	RowWrites, RowReads, QueueCalls, ObjectWrites, ObjectReads, Starts, Invocations int64
 
-	Flown time.Duration // of all executions that have ended
+	Flown time.Duration // total duration of all executions that have ended
 }
 
-// Used counts the calls of all functions.
+// Used returns the numbers of calls of all functions so far.
 func (e *Engine) Used() Used {
 	m := &e.ledger.Meter
 	return Used{
@@ -24,13 +25,14 @@ func (e *Engine) Used() Used {
 	}
 }
 
-// Counts are the counters so far, without the dead letters.
+// Counts returns the counters so far, without the list of dead letters.
 func (e *Engine) Counts() ledger.Report { return e.ledger.Report() }
 
-// Recent returns the latest ten minutes step by step; see [Options.Step].
+// Recent returns a point for each of the latest 600 steps with events; see [Options.Step].
 func (e *Engine) Recent() []ledger.Point { return e.ledger.Recent() }
 
-// Oldest is when the oldest message in a live queue arrived, or the zero time if there is none.
+// Oldest returns when the oldest message in a live queue arrived, or the zero time if the live
+// queues are empty.
 func (e *Engine) Oldest() (oldest time.Time) {
 	for _, name := range e.order {
 		came, any := e.pipes[name].lane(flight.Live).queue.Oldest()
@@ -41,5 +43,5 @@ func (e *Engine) Oldest() (oldest time.Time) {
 	return oldest
 }
 
-// Outages returns the latest times in which nothing was claimed for a sink.
+// Outages returns the latest outages: times in which lull claimed no document for a sink.
 func (e *Engine) Outages() []ledger.Outage { return e.ledger.Outages() }

@@ -14,7 +14,8 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// Operator carries out the commands on this engine. rec keeps the timeline; nil for none.
+// Operator returns an operator, which runs commands on this engine. rec records the decisions for
+// explain; it may be nil.
 func (e *Engine) Operator(rec *story.Recorder) *operate.Operator {
 	o := &operate.Operator{
 		Shards: e.Shards, Scanner: e.Shards, Dead: e.Letters, Schedule: e.Schedule, Flights: e.Flights,
@@ -52,7 +53,7 @@ func (e *Engine) Operator(rec *story.Recorder) *operate.Operator {
 	return o
 }
 
-// readers are the sinks that can be read back, by name.
+// readers yields the sinks that can be read, with their names.
 func (e *Engine) readers() iter.Seq2[string, sink.Reader] {
 	return func(yield func(string, sink.Reader) bool) {
 		for _, name := range e.order {
@@ -63,7 +64,7 @@ func (e *Engine) readers() iter.Seq2[string, sink.Reader] {
 	}
 }
 
-// reader is the sink of the pipe, if it can be read back; otherwise nil.
+// reader returns the sink of the pipe if it can be read, otherwise nil.
 func (e *Engine) reader(p *pipe) sink.Reader {
 	r, _ := p.sink.(sink.Reader)
 	return r

@@ -13,14 +13,14 @@ import (
 	"github.com/lullhq/lull/sink/memorysink"
 )
 
-// The flows of docs/faults.md: who owns a document, and what a commit is worth.
+// The flows of docs/faults.md about the lease of a document and about commits.
 
 func TestRedeliveryDuringProcessingIsDeferred(t *testing.T) {
 	stage{sink: memorysink.Settings{Latency: 3 * time.Second}}.play(t, func(s *scene) {
 		m := put(0, "a", 1)
 		s.send(m)
-		s.wait(8*time.Second + 500*time.Millisecond) // its write is under way
-		s.send(m)                                    // the same event once more
+		s.wait(8*time.Second + 500*time.Millisecond) // the write is running now
+		s.send(m)                                    // send the same event again
 		r := s.settle()
 		s.holds("a", "1")
 		s.writes("a", 1)
@@ -52,7 +52,7 @@ func TestLowerVersionOfABatchIsHeldUntilTheNewestIsCommitted(t *testing.T) {
 func TestCommitAfterLostLeaseIsRefusedAndNotAcknowledged(t *testing.T) {
 	stage{}.play(t, func(s *scene) {
 		m := put(0, "a", 1)
-		s.inject.when("COMMIT", func() { // another owner has taken over meanwhile, and is still writing
+		s.inject.when("COMMIT", func() { // another owner has taken over in the meantime, and is still writing
 			row := s.row("a")
 			w := shard.Write{Doc: doc("a"), Update: []shard.Action{
 				{
@@ -76,7 +76,7 @@ func TestCommitAfterLostLeaseIsRefusedAndNotAcknowledged(t *testing.T) {
 		if row := s.row("a"); row.Committed != "" {
 			t.Error("a commit without the lease was accepted")
 		}
-		s.settle() // the other owner never came back: its lease runs out
+		s.settle() // the other owner never commits, and its lease expires
 		s.holds("a", "1")
 		s.noted(journal.Committed, 1)
 	})
@@ -89,7 +89,7 @@ func TestZombieWriteIsRefusedByAVersionedSink(t *testing.T) {
 		old := s.sink.History(doc("a"))[0]
 		s.send(put(0, "a", 2))
 		s.settle()
-		out := s.sink.Write(s.ctx, []sink.Op{old}) // a request that hung in the network until now
+		out := s.sink.Write(s.ctx, []sink.Op{old}) // this request was delayed in the network until now
 		if out[0].Kind != sink.Newer {
 			t.Errorf("zombie write: %v, want %v", out[0].Kind, sink.Newer)
 		}
@@ -99,7 +99,7 @@ func TestZombieWriteIsRefusedByAVersionedSink(t *testing.T) {
 
 func TestZombieWriteNeedsALeaseShorterThanTheTimeout(t *testing.T) {
 	stage{noVers: true}.play(t, func(s *scene) {
-		s.inject.next("_bulk", fault.FailAfter, 1) // the request is under way, nobody has an answer
+		s.inject.next("_bulk", fault.FailAfter, 1) // the sink may have the request, but the answer is lost
 		s.send(put(0, "a", 1))
 		s.wait(9 * time.Second)
 		row := s.row("a")
@@ -147,7 +147,7 @@ func TestLateReleaseNeverFreesTheNextClaim(t *testing.T) {
 			row := s.row("a")
 			late = shard.Release(shard.Lease{Doc: doc("a"), Key: row.Claimed, Token: row.Owner, At: 1}, "late", false)
 		})
-		s.inject.when("COMMIT", func() { // the next claim is alive
+		s.inject.when("COMMIT", func() { // the lease of the next claim is valid
 			if _, err := s.e.Shards.Write(s.ctx, late); err == nil {
 				t.Error("a late RELEASE was accepted under the next claim")
 			}
@@ -169,7 +169,7 @@ func TestOverlappingInvocationsOfOneFlightHaveTokensOfTheirOwn(t *testing.T) {
 		if err != nil || len(list) != 1 {
 			t.Fatalf("flights %v, %v", list, err)
 		}
-		s.startAgain(list[0].ID) // the same flight twice
+		s.startAgain(list[0].ID) // run the same flight a second time
 		s.settle()
 		s.writes("a", 1)
 		s.noted(journal.Claimed, 1)

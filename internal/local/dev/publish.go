@@ -19,14 +19,14 @@ import (
 	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// Publish sends one message to its queue, as an upstream would. It waits while the queue is full.
-// If a queue does not accept the message, the error says why.
+// Publish sends one message to its queues, as an upstream would. It waits while a queue is full. If
+// a queue does not accept the message, the error says why.
 func (e *Engine) Publish(ctx context.Context, out queue.Outgoing) error {
 	return e.publish(ctx, out.Foreign(), "")
 }
 
-// publish sends to the lane forced, or, if that is empty, to the lane of the events. It sends to
-// the sinks given, or, without any, to the sinks of the events.
+// publish sends a message to the lane forced. If forced is empty, the events of the message decide
+// the lane. It sends to the given sinks. If none are given, the events decide the sinks.
 func (e *Engine) publish(ctx context.Context, out queue.Outgoing, forced flight.Lane, sinks ...string) error {
 	if err := out.Refusal(); err != nil {
 		return err
@@ -58,7 +58,7 @@ func (e *Engine) publish(ctx context.Context, out queue.Outgoing, forced flight.
 	return nil
 }
 
-// arrive decodes a message as receive will, and counts the bursts of its events.
+// arrive decodes a message in the same way as receive, and counts the bursts of its events.
 func (e *Engine) arrive(out queue.Outgoing, now time.Time) feed.Route {
 	to := feed.RouteOf(e.cfg, e.sources, queue.Message{Body: out.Body, Attributes: out.Attributes, Sent: now})
 	for _, r := range to.Events {
@@ -71,8 +71,8 @@ func (e *Engine) arrive(out queue.Outgoing, now time.Time) feed.Route {
 }
 
 // counted is a queue to which receive sends. It counts the messages that receive makes from an
-// object: its lines, and the messages that continue the reading. Every other message that receive
-// sends is a copy.
+// object: the lines of the object, and messages that continue reading the object. It does not count
+// other messages, because they are copies of messages that are already counted.
 type counted struct {
 	queue.Queue
 	e *Engine
@@ -90,15 +90,15 @@ func (q counted) Send(ctx context.Context, out []queue.Outgoing) []error {
 	return errs
 }
 
-// full reports whether the queue has reached a bound: by number, or by size, estimated with the
-// average.
+// full reports whether the queue has reached maxBacklog or maxBacklogBytes. It estimates the bytes
+// with the average size of a message.
 func (e *Engine) full(q *memory.Queue) bool {
 	waiting := q.Counts().Total()
 	return waiting >= maxBacklog || waiting > 0 && waiting*e.ledger.MeanBytes() >= maxBacklogBytes
 }
 
-// refuse parks a message that no queue accepts: too large, or empty. A message of the input has no
-// sender who could be told.
+// refuse parks a message that no queue accepts, because it is too large or empty. A message of the
+// input has no sender that could get the error.
 func (e *Engine) refuse(ctx context.Context, out queue.Outgoing, why error) error {
 	m := queue.Message{Body: out.Body, Attributes: out.Attributes, Sent: e.clk.Now()}
 	to := feed.RouteOf(e.cfg, e.sources, m)
@@ -126,11 +126,11 @@ func (e *Engine) refuse(ctx context.Context, out queue.Outgoing, why error) erro
 	return nil
 }
 
-// Sources are the names of the settings' sources, sorted.
+// Sources returns the names of the sources in the settings, sorted.
 func (e *Engine) Sources() []string { return slices.Sorted(maps.Keys(e.cfg.Sources)) }
 
-// Play publishes an input's messages at their times. A message that no queue accepts becomes a dead
-// letter at once.
+// Play publishes each message of an input at its time. A message that no queue accepts becomes a
+// dead letter at once.
 func (e *Engine) Play(ctx context.Context, in feed.Input) error {
 	return feed.Play(ctx, e.clk, in, func(ctx context.Context, t feed.Timed) error {
 		e.noted.Lock()
@@ -147,12 +147,13 @@ func (e *Engine) take(ctx context.Context, out queue.Outgoing) error {
 	return e.Publish(ctx, out)
 }
 
-// Idle reports whether nothing waits, is held or runs. Scheduled events do not count.
+// Idle reports whether no message waits, no flight holds a message and no turn runs. Scheduled
+// events do not count.
 func (e *Engine) Idle() bool {
 	delayed := 0
 	for _, p := range e.pipes {
-		// The order matters: a message leaves the queue only after the executions that it caused
-		// have started.
+		// This order is important: a message leaves the queue only after the executions that it
+		// caused have started.
 		before, late := p.waiting()
 		if before > 0 || p.running() > 0 || p.dead.Counts().Total() > 0 {
 			return false
@@ -165,12 +166,12 @@ func (e *Engine) Idle() bool {
 	return delayed <= e.awaited()
 }
 
-// awaited is how many scheduled events are in the queues, as copies that are not finished. The
-// other scheduled events are in the store. Any other delayed message counts as work.
+// awaited returns how many scheduled events are in the queues, as delayed copies. All other
+// scheduled events are in the store. A delayed message that is not such a copy counts as work.
 func (e *Engine) awaited() int { return max(e.ledger.Scheduled()-e.Schedule.Len(), 0) }
 
-// waiting counts the messages of both lanes, and separately the delayed messages: copies of
-// scheduled events wait in the queue for their last minutes.
+// waiting counts the messages of both lanes. It counts delayed messages separately, because a copy
+// of a scheduled event waits in the queue for its last minutes.
 func (p *pipe) waiting() (n, delayed int) {
 	for _, l := range p.lanes {
 		c := l.queue.Counts()
@@ -180,7 +181,7 @@ func (p *pipe) waiting() (n, delayed int) {
 	return n, delayed
 }
 
-// running counts the executions.
+// running counts the running executions of both lanes.
 func (p *pipe) running() (n int) {
 	for _, l := range p.lanes {
 		n += l.machine.Running()
@@ -188,7 +189,7 @@ func (p *pipe) running() (n int) {
 	return n
 }
 
-// Settle waits until the engine is idle. It looks every tenth of a second of the engine's time.
+// Settle waits until the engine is idle. It checks every tenth of a second on the engine's clock.
 func (e *Engine) Settle(ctx context.Context) error {
 	for !e.Idle() {
 		if err := e.clk.Sleep(ctx, 100*time.Millisecond); err != nil {
@@ -198,7 +199,7 @@ func (e *Engine) Settle(ctx context.Context) error {
 	return nil
 }
 
-// Left is how many messages remain: in a queue, held, or in a dead-letter queue.
+// Left returns how many messages remain: in a queue, in a flight, or in a dead-letter queue.
 func (e *Engine) Left() int {
 	n := 0
 	for _, p := range e.pipes {
@@ -208,21 +209,21 @@ func (e *Engine) Left() int {
 	return max(n-e.awaited(), 0)
 }
 
-// place is the place of a dead letter's message in the input.
+// place returns where the message of a dead letter is in the input, such as "line 3".
 func (e *Engine) place(f deadletter.Facts) string {
 	e.noted.Lock()
 	defer e.noted.Unlock()
 	return e.places.Of(f)
 }
 
-// Report adds up what happened so far.
+// Report returns the counters so far, with the list of dead letters.
 func (e *Engine) Report(ctx context.Context) (ledger.Report, error) {
 	r := e.ledger.Report()
 	err := pages(func(cursor string) (string, error) {
 		facts, next, err := e.Letters.List(ctx, deadletter.Filter{}, cursor, statePage)
 		for _, f := range facts {
 			if f.Shown(e.clk.Now(), e.cfg.Queues.DeadLetterRetention) != deadletter.Parked {
-				continue // it was sent again: prune removes it when its version is committed
+				continue // this dead letter was redriven: prune removes it when its version is committed
 			}
 			r.DeadLetters = append(r.DeadLetters, ledger.DeadLine{
 				Key: string(f.Doc), Reason: string(f.Reason), Detail: f.Detail, MessageID: f.MessageID,

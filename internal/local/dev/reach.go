@@ -9,14 +9,16 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// firstPing and lastPing bound the wait between two pings of a sink that does not answer.
+// firstPing and lastPing are the shortest and the longest wait between two pings of an unavailable
+// sink.
 const (
 	firstPing = 100 * time.Millisecond
 	lastPing  = 10 * time.Second
 )
 
-// Reach pings a sink, each time for up to patience. It pings again while the error is sink.ErrAway,
-// and calls tell with each new reason. It returns every other error at once.
+// Reach pings a sink, with patience as the time-out of each ping. While the error is sink.ErrAway,
+// Reach pings again, and calls tell when the error's text changes. It returns any other error at
+// once, and nil if the ping succeeds.
 func Reach(ctx context.Context, clk clock.Clock, s sink.Sink, patience time.Duration, tell func(why error)) error {
 	said := ""
 	for pause := firstPing; ; pause = min(2*pause, lastPing) {

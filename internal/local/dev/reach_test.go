@@ -13,7 +13,7 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// pinged answers each ping with the next error, nil for success.
+// pinged is a sink that answers each ping with the next of answers. nil means success.
 type pinged struct {
 	sink.Sink
 	answers []error

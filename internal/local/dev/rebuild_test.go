@@ -13,14 +13,14 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// A collection is built again beside the one that is read, while its documents change:
+// A second collection is built next to the collection that readers use, while documents change:
 // docs/lifecycles.md says how.
 
-// newCollection is where the documents are built again.
+// newCollection is the collection into which the documents are written again.
 const newCollection = "content-v2"
 
-// upstream is what a publishing system knows of its documents: the newest version of each, and
-// whether that is a delete.
+// upstream is a publishing system. It knows the newest version of each document, and whether that
+// version is a delete.
 type upstream struct {
 	s        *scene
 	r        *rand.Rand
@@ -30,8 +30,8 @@ type upstream struct {
 
 func (u *upstream) id(d int) string { return fmt.Sprint("doc-", d) }
 
-// event is a document's newest version as a native event. mark goes into it: a collection, a
-// resync.
+// event returns the newest version of a document as a native event. mark contains additional
+// fields, such as the collection.
 func (u *upstream) event(d int, mark string) feed.Timed {
 	kind, data := "doc.changed", fmt.Sprintf(`,"data":{"title":"version %d"}`, u.versions[d])
 	if u.gone[d] {
@@ -41,8 +41,8 @@ func (u *upstream) event(d int, mark string) feed.Timed {
 		u.versions[d], mark, data))
 }
 
-// change makes a document's next version, one in eight a delete, and publishes it to every
-// collection named.
+// change makes the next version of a random document and publishes it to the given collections. One
+// of eight versions is a delete.
 func (u *upstream) change(collections ...string) {
 	d := u.r.IntN(len(u.versions))
 	u.versions[d]++
@@ -52,7 +52,8 @@ func (u *upstream) change(collections ...string) {
 	}
 }
 
-// export is what `lull resync --collection content-v2 --run RUN` sends of some documents.
+// export returns the events that `lull resync --collection content-v2 --run RUN` would send for
+// some documents.
 func (u *upstream) export(run string, deletes bool, docs func(d int) bool) (out []feed.Timed) {
 	for d := range u.versions {
 		if docs(d) && (deletes || !u.gone[d]) {
@@ -63,7 +64,7 @@ func (u *upstream) export(run string, deletes bool, docs func(d int) bool) (out 
 	return out
 }
 
-// is checks that a collection holds what the upstream has.
+// is checks that a collection has the given versions of the documents.
 func (u *upstream) is(collection string, versions []int, gone []bool) {
 	u.s.t.Helper()
 	for d, v := range versions {
@@ -111,8 +112,8 @@ func TestACollectionIsRebuiltBesideTheOneThatIsRead(t *testing.T) {
 				}
 				versions, gone := append([]int(nil), u.versions...), append([]bool(nil), u.gone...)
 				if !twice {
-					// The upstream names the new collection from now on; then what changed since
-					// the export, deletes too.
+					// From now on, the upstream publishes to the new collection. Then it sends all
+					// changes since the export, including deletes.
 					for range changes / 20 {
 						u.change(newCollection)
 						s.wait(100 * time.Millisecond)

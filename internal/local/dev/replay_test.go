@@ -19,7 +19,7 @@ import (
 
 func archiving(c *config.Config) { c.Archive.Keep = 14 * 24 * time.Hour }
 
-// replay runs the archive of a time until now through again, so many messages a second.
+// replay sends the archived messages from a time until now again, perSecond messages a second.
 func (s *scene) replay(from time.Time, perSecond int) (sent int) {
 	s.t.Helper()
 	order := operate.ReplayOrder{
@@ -39,8 +39,8 @@ func (s *scene) replay(from time.Time, perSecond int) (sent int) {
 	return sent
 }
 
-// Documents change, are deleted and come back while the archive is replayed over and over.
-// Meanwhile functions are killed, calls fail and messages come twice.
+// Documents change, are deleted and are created again while the archive is replayed several times.
+// In the meantime, functions are killed, calls fail and messages arrive twice.
 func TestAReplayBesideLiveTrafficTakesNoDocumentBack(t *testing.T) {
 	for seed := range 3 {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestAReplayBesideLiveTrafficTakesNoDocumentBack(t *testing.T) {
 					all = append(all, put(after, id, version))
 					want["content#"+id] = fmt.Sprint(version)
 				}
-				go func() { _ = s.e.Play(s.ctx, &slice{all}) }() // ends with the scene
+				go func() { _ = s.e.Play(s.ctx, &slice{all}) }() // ends when the scene ends
 				s.wait(30 * time.Second)
 				sent := 0
 				for time.Since(s.start) < 750*time.Second {
@@ -76,7 +76,7 @@ func TestAReplayBesideLiveTrafficTakesNoDocumentBack(t *testing.T) {
 	}
 }
 
-// Somebody empties the index behind lull's back.
+// Another program deletes all documents of the index.
 func TestAReplayBringsBackWhatTheSinkHasLost(t *testing.T) {
 	stage{cfg: archiving}.play(t, func(s *scene) {
 		want := s.traffic(100)

@@ -17,9 +17,9 @@ import (
 	"github.com/lullhq/lull/internal/seam/journal"
 )
 
-// A version that an operator took back is in the archive, in a lost flight and in a dead letter. It
-// is also in late copies, and in a message of a replay that began before the reset. The sink never
-// gets it.
+// An operator withdrew a version by a reset. Copies of the version are in the archive, in a lost
+// flight, in a dead letter, in late messages, and in a replay that began before the reset. The sink
+// must never get that version again.
 func TestAVersionThatWasTakenBackReachesTheSinkByNoWay(t *testing.T) {
 	stage{cfg: archiving}.play(t, func(s *scene) {
 		api := s.e.Operator(nil)
@@ -41,7 +41,7 @@ func TestAVersionThatWasTakenBackReachesTheSinkByNoWay(t *testing.T) {
 		s.holds("a", "900")
 		e, lost := s.key(absurd), first.Load()
 
-		held.Store(true) // what the replay sends waits for receive
+		held.Store(true) // receive must wait before it handles the messages of the replay
 		if sent := s.replay(s.start, 500); sent != 1 {
 			t.Fatalf("%d messages replayed, want the absurd version", sent)
 		}
@@ -67,7 +67,7 @@ func TestAVersionThatWasTakenBackReachesTheSinkByNoWay(t *testing.T) {
 				if _, err := api.Rescue(s.ctx, lost.Flight); !errors.Is(err, operate.ErrNotFound) {
 					t.Errorf("rescued: %v, want nothing left to write", err)
 				}
-				s.startAgain(lost.Flight) // as a rescue from before the reset
+				s.startAgain(lost.Flight) // as if a rescue had begun before the reset
 			},
 			"redrive": func() {
 				l := deadletter.Letter{Body: absurd.Body, Facts: deadletter.Facts{
@@ -106,7 +106,7 @@ func TestAVersionThatWasTakenBackReachesTheSinkByNoWay(t *testing.T) {
 				refused++
 			}
 		}
-		if refused != 4 { // by receive what was replayed before and both copies, by index what was in the flight
+		if refused != 4 { // receive refuses the replayed message and both copies, and index refuses the message in the flight
 			t.Errorf("refused %d times, want 4", refused)
 		}
 	})

@@ -20,8 +20,8 @@ import (
 	"github.com/lullhq/lull/sink/memorysink"
 )
 
-// ender ends a process before one of its I/Os. One that crashes does no other from then on: its
-// invocations are killed where they are. One that ends by Ctrl-C finishes them.
+// ender ends a process before one of its I/Os. A process that crashes does no further I/O: its
+// invocations are killed at once. A process that ends by Ctrl-C finishes its invocations.
 type ender struct {
 	next    fault.Injector
 	at      int64
@@ -43,10 +43,10 @@ func (k *ender) Decide(ctx context.Context, inv *fault.Invocation, op fault.Op) 
 	return k.next.Decide(ctx, inv, op)
 }
 
-// poisons is how many of the messages are dead letters.
+// poisons is how many of the messages become dead letters.
 const poisons = 20
 
-// sender sends each message once, and not again after it was taken.
+// sender sends each message until a queue accepts it, and never again after that.
 type sender struct {
 	messages []feed.Timed
 	start    time.Time
@@ -62,7 +62,8 @@ func (u *sender) play(ctx context.Context, e *Engine) {
 	}
 }
 
-// A process that ends at any moment of a run with faults, and goes on, ends as one that never did.
+// A process ends at any moment of a run with faults, and a new process continues. The result must
+// be the same as in a run without an end.
 func TestARunThatIsBrokenOffGoesOnAsIfItHadNot(t *testing.T) {
 	t.Parallel()
 	seeds, points := uint64(4), int64(40)
@@ -78,8 +79,8 @@ func TestARunThatIsBrokenOffGoesOnAsIfItHadNot(t *testing.T) {
 	}
 }
 
-// brokenOff runs a stack that ends each time after so many I/Os, 0 for never, and checks what it
-// leaves in the end. It returns how many I/Os there were.
+// brokenOff runs a stack whose process ends after every I/Os; 0 means never. It checks the result
+// in the end, and returns the number of I/Os.
 func brokenOff(t *testing.T, seed uint64, every int64, crashes bool) (seen int64) {
 	t.Helper()
 	t.Run(fmt.Sprintf("seed %d every %d crashes %t", seed, every, crashes), func(t *testing.T) {
@@ -106,7 +107,7 @@ func brokenOff(t *testing.T, seed uint64, every int64, crashes bool) (seen int64
 			for n := uint64(0); ; n++ {
 				at := every
 				if n >= 6 {
-					at = 0 // the last process lives
+					at = 0 // the last process does not end early
 				}
 				ended, ops := l.until(t, u, fault.NewMix(rates, seed+n), at, crashes, want)
 				seen += ops
@@ -120,7 +121,7 @@ func brokenOff(t *testing.T, seed uint64, every int64, crashes bool) (seen int64
 	return seen
 }
 
-// until runs one process. Where it lives it checks the end.
+// until runs one process. If the process does not end early, until checks the result.
 func (l life) until(
 	t *testing.T,
 	u *sender,
@@ -153,7 +154,7 @@ func (l life) until(
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A scheduled event may be copied twice, and then counts as two.
+	// A scheduled event may be copied twice, and then counts as two events.
 	if err := r.Check(); err != nil && want[string(doc("later"))] == "" {
 		t.Error(err)
 	}

@@ -32,7 +32,7 @@ type scene struct {
 	notes  *usecasetest.Notes
 	inject *scripted
 	start  time.Time
-	about  string // the document that explain is asked about, empty for a
+	about  string // the document to explain; empty means the document a
 }
 
 // stage describes a scene.
@@ -41,8 +41,8 @@ type stage struct {
 	sink    memorysink.Settings
 	noVers  bool
 	faults  *fault.Mix
-	inject  fault.Injector  // instead of what the story injects
-	journal journal.Journal // instead of the scene's notes: a long run makes millions
+	inject  fault.Injector  // replaces the failures that the story injects
+	journal journal.Journal // replaces the notes of the scene, because a long run makes millions of notes
 	pollers int
 }
 
@@ -96,7 +96,7 @@ func (s *scene) arrive(messages []feed.Timed) {
 	}
 }
 
-// holdsAll checks the versions of all documents in the sink.
+// holdsAll checks that the sink has exactly the given versions of all documents.
 func (s *scene) holdsAll(want map[string]string) {
 	s.t.Helper()
 	got := map[string]string{}
@@ -110,7 +110,7 @@ func (s *scene) holdsAll(want map[string]string) {
 	diff(s.t, got, want)
 }
 
-// send publishes now; the times of the messages do not count.
+// send publishes messages now, and ignores their times.
 func (s *scene) send(messages ...feed.Timed) {
 	s.t.Helper()
 	for _, m := range messages {
@@ -120,13 +120,13 @@ func (s *scene) send(messages ...feed.Timed) {
 	}
 }
 
-// wait lets time pass.
+// wait lets virtual time pass.
 func (s *scene) wait(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// settle waits until nothing is left, and checks the counters.
+// settle waits until no message is left, and checks the counters.
 func (s *scene) settle() ledger.Report {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.ctx, 80*24*time.Hour)
@@ -164,7 +164,7 @@ func (s *scene) writes(id string, want int) {
 	}
 }
 
-// neverBack checks that the sink never took a document back to an older version.
+// neverBack checks that the sink never replaced a document with an older version.
 func (s *scene) neverBack(doc shard.DocID) {
 	s.t.Helper()
 	var last shard.OrderKey
@@ -208,21 +208,21 @@ type plan struct {
 	then  func()
 }
 
-// next makes the next calls of that name fail so.
+// next makes the next calls with the given name fail in the given way.
 func (s *scripted) next(call string, what fault.Verdict, times int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.plans = append(s.plans, plan{call: call, what: what, times: times})
 }
 
-// when runs f at the next call of that name, before it is performed.
+// when runs f before the next call with the given name.
 func (s *scripted) when(call string, f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.plans = append(s.plans, plan{call: call, times: 1, then: f})
 }
 
-// follow sets the rule. The engine may be running.
+// follow sets the rule, even while the engine runs.
 func (s *scripted) follow(rule func(op fault.Op) (fault.Verdict, bool)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -254,7 +254,7 @@ func (s *scripted) Decide(_ context.Context, _ *fault.Invocation, op fault.Op) f
 	return fault.OK
 }
 
-// key is the order key of a native put as put() makes it.
+// key returns the order key of an event that put() has made.
 func (s *scene) key(m feed.Timed) shard.OrderKey {
 	s.t.Helper()
 	r := s.e.sources.Decode(queue.Message{Body: m.Body})
@@ -281,7 +281,7 @@ func (s *scene) startAgain(id flight.ID) {
 	}
 }
 
-// withEpoch is the engine's source after an operator raised its epoch.
+// withEpoch returns the sources of the engine after an operator has raised the epoch.
 func (e *Engine) withEpoch(t *testing.T, epoch uint32) *source.Set {
 	t.Helper()
 	cfg := *e.cfg

@@ -19,7 +19,7 @@ import (
 	"github.com/lullhq/lull/sink/memorysink"
 )
 
-// The flows of docs/faults.md: what a sink may answer.
+// The flows of docs/faults.md about the answers of a sink.
 
 func TestRetryAfterSlowsAllFlightsDown(t *testing.T) {
 	stage{}.play(t, func(s *scene) {
@@ -49,8 +49,9 @@ func TestRetryAfterSlowsAllFlightsDown(t *testing.T) {
 	})
 }
 
-// Messages return at random moments after an outage, and those of a batch together. So a single
-// live message may return after a bulk message: the averages of several outages are compared.
+// After an outage, messages become visible at random moments, and all messages of a batch together.
+// So a single live message may come after a bulk message. The test compares averages over several
+// outages.
 func TestLiveGoesBeforeBulk(t *testing.T) {
 	const flights, outages = 96, 5 // flights of each lane
 	var mu sync.Mutex
@@ -64,7 +65,7 @@ func TestLiveGoesBeforeBulk(t *testing.T) {
 						s.send(native(fmt.Sprintf("bulk%d", i), `"1"`,
 							`,"data":{},"mode":"resync","resyncrun":"00K0000000000000000000000A"`),
 							put(0, fmt.Sprintf("live%d", i), 1))
-						s.wait(4 * time.Second) // longer than the windows: the next ones are other flights
+						s.wait(4 * time.Second) // longer than the windows, so that the next messages are in other flights
 					}
 					s.wait(2 * time.Minute)
 					up := time.Now()
@@ -131,7 +132,7 @@ func TestRequestThatLandsLateIsHarmless(t *testing.T) {
 		s.send(put(0, "a", 1))
 		s.wait(9 * time.Second)
 		s.send(put(0, "a", 2))
-		s.wait(25 * time.Second) // within applyDelay the sink applies what we hung up on
+		s.wait(25 * time.Second) // within applyDelay, the sink may still apply the request after lull hung up
 		late := sink.Op{
 			Doc: doc("a"), Kind: "put", Key: s.key(put(0, "a", 1)), Version: "1",
 			Document: []byte(`{"title":"late"}`),
@@ -200,7 +201,7 @@ func TestADocumentThatKillsRequestsIsFoundAlone(t *testing.T) {
 	})
 }
 
-// short answers one outcome too few, once.
+// short is a sink that once returns one outcome too few.
 type short struct {
 	sink.Sink
 	done *int
@@ -214,7 +215,7 @@ func (s short) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	return out
 }
 
-// fatal gives no answer to requests that it is told to kill.
+// fatal is a sink that gives no answer to requests for which kill returns true.
 type fatal struct {
 	sink.Sink
 	kill func([]sink.Op) bool
@@ -259,7 +260,7 @@ func TestHoursOfOutageMakeNoDeadLetters(t *testing.T) {
 				t.Errorf("%s fresh only %s after the sink came back", n.Doc, n.At.Sub(back))
 			}
 		}
-		// Messages wait 3.2 minutes at least, and those of a batch together.
+		// Each message waits at least 3.2 minutes, and all messages of a batch return together.
 		if n, most := len(s.notes.Of(journal.Received)), int(5*time.Hour/(192*time.Second)); n > most {
 			t.Errorf("%d batches received, want at most %d", n, most)
 		}
@@ -331,7 +332,7 @@ func TestMessageOlderThanRowsMeetsTheAgeGuard(t *testing.T) {
 	})
 }
 
-// tableAway takes the table away until the answer is set to false.
+// tableAway makes the table unreachable until the returned value is set to false.
 func tableAway(s *scene) *atomic.Bool {
 	away := new(atomic.Bool)
 	away.Store(true)
@@ -350,7 +351,7 @@ func TestOpenTableOutageNeverAcknowledges(t *testing.T) {
 		away := tableAway(s)
 		s.send(put(0, "a", 1), put(0, "a", 2), put(0, "b", 1))
 		s.wait(30 * time.Second)
-		s.holds("a", "2") // at once, without asking the row
+		s.holds("a", "2") // written at once, without asking the row
 		s.holds("b", "1")
 		s.noted(journal.OutageWrite, 2)
 		s.noted(journal.Deleted, 0)
@@ -376,12 +377,12 @@ func TestDeletesAreReassertedAfterAnOpenOutage(t *testing.T) {
 		away := tableAway(s)
 		s.send(put(0, "gone", 4), put(0, "newer", 4))
 		s.wait(30 * time.Second)
-		s.holds("gone", "4") // promise 1 is suspended while it lasts
+		s.holds("gone", "4") // during the outage, promise 1 of the design does not apply
 		away.Store(false)
 		s.settle()
 		s.holds("gone", "")
 		s.noted(journal.Reasserted, 1)
-		s.noted(journal.OutageResync, 1) // of "newer": its body is not at hand
+		s.noted(journal.OutageResync, 1) // for the document "newer", whose body is not available
 		if row := s.row("gone"); row.Owner != "" || row.LastWrite == 0 {
 			t.Errorf("row %+v, want no lease left behind", row)
 		}

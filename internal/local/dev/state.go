@@ -14,7 +14,8 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// keep loads every store from the folder, and lets it write its changes there.
+// keep loads every store from the folder. From then on, the stores write their changes to the
+// folder.
 func (e *Engine) keep(f *Folder) error {
 	stores := []interface{ Keep(memory.Keeper) error }{e.Shards, e.Letters, e.Schedule, e.Flights}
 	if e.Archive != nil {
@@ -35,9 +36,9 @@ func (e *Engine) keep(f *Folder) error {
 	return nil
 }
 
-// Load completes the state of the last run. It takes over the files of earlier builds. If a sink
-// has a newer version than its row, for example because a file was lost, it raises the row. Call it
-// before Start.
+// Load completes the state of the last run. It imports the files of earlier builds. If a sink has a
+// newer version of a document than the row, for example because a file was lost, Load updates the
+// row. Call Load before Start.
 func (e *Engine) Load(ctx context.Context) error {
 	if err := e.takeOver(ctx, e.folder); err != nil {
 		return err
@@ -60,7 +61,7 @@ func (e *Engine) Load(ctx context.Context) error {
 
 const statePage = 1000
 
-// pages calls next with a cursor until it answers none.
+// pages calls next with the cursor of the last call, until next returns an empty cursor.
 func pages(next func(cursor string) (string, error)) error {
 	for cursor := ""; ; {
 		var err error
@@ -70,7 +71,7 @@ func pages(next func(cursor string) (string, error)) error {
 	}
 }
 
-// count enters the documents and scheduled events of the last run in the ledger.
+// count adds the documents and scheduled events of the last run to the ledger.
 func (e *Engine) count(ctx context.Context) error {
 	e.ledger.Resume(e.clk.Now())
 	err := pages(func(cursor string) (string, error) {
@@ -80,7 +81,7 @@ func (e *Engine) count(ctx context.Context) error {
 		}
 		return next, err
 	})
-	waiting := map[string]bool{} // an event may be in the queue and still in the store
+	waiting := map[string]bool{} // an event may be both in the queue and in the store, and must count once
 	await := func(doc shard.DocID, k shard.OrderKey) {
 		if id := deadletter.ID(doc, k, ""); !waiting[id] {
 			waiting[id] = true
@@ -106,7 +107,7 @@ func (e *Engine) count(ctx context.Context) error {
 	return err
 }
 
-// copyOf lists the events of a message that waits in a queue for its notbefore.
+// copyOf returns the events of a delayed message whose notbefore is in the future.
 func (e *Engine) copyOf(p *pipe, m queue.Message, delayed bool) (events []event.Event) {
 	if !delayed {
 		return nil
@@ -124,14 +125,15 @@ func (e *Engine) resume(ctx context.Context) {
 	for _, name := range e.order {
 		for _, lane := range []flight.Lane{flight.Live, flight.Bulk} {
 			if err := e.pipes[name].lanes[lane].machine.Resume(ctx); err != nil {
-				e.report(err) // its messages are received again
+				e.report(err) // the messages of this execution will be received again
 			}
 		}
 	}
 }
 
-// Save tries once more to write everything: [Engine.Trouble] says whether that succeeded. It also
-// stores the time, from which the next run's clock continues: rows hold times that no message has.
+// Save writes all changes that are not on disk yet. [Engine.Trouble] says whether that succeeded.
+// Save also stores the current time, because the clock of the next run must continue from it. The
+// times of the messages are not enough, because rows may contain later times.
 func (e *Engine) Save() {
 	e.folder.Put(memory.RoomClock, "run", e.clk.Now())
 	e.folder.Flush()

@@ -25,14 +25,14 @@ import (
 	"github.com/lullhq/lull/sink/memorysink"
 )
 
-// life is one run of a process on a data folder: its sink outlives it.
+// life is a data folder and a sink that several runs of a process use.
 type life struct {
 	dir    string
 	sink   *memorysink.Sink
-	killed bool // nothing is saved
+	killed bool // the process does not save its state at the end
 }
 
-// open makes the engine of the run. Close its folder.
+// open returns an engine for a run. The caller closes its folder.
 func (l life) open(t *testing.T, o Options) *Engine {
 	t.Helper()
 	cfg := config.Default()
@@ -50,8 +50,8 @@ func (l life) open(t *testing.T, o Options) *Engine {
 	return e
 }
 
-// live plays messages until they are settled and returns the report; check sees the engine while it
-// runs.
+// live runs an engine until all messages are done, and returns the report. It calls check with the
+// running engine.
 func (l life) live(t *testing.T, messages []feed.Timed, check func(e *Engine)) ledger.Report {
 	t.Helper()
 	e := l.open(t, Options{})
@@ -89,7 +89,7 @@ func (l life) live(t *testing.T, messages []feed.Timed, check func(e *Engine)) l
 	return r
 }
 
-// lives tells a story of several runs on one data folder.
+// lives runs a story with several runs on one data folder.
 func lives(t *testing.T, set memorysink.Settings, story func(t *testing.T, l life)) {
 	t.Helper()
 	t.Parallel()
@@ -99,12 +99,12 @@ func lives(t *testing.T, set memorysink.Settings, story func(t *testing.T, l lif
 	})
 }
 
-// redriven sends all dead letters again, as often as it is told, and each time waits until that is
-// settled.
+// redriven redrives all dead letters several times. Each time it waits until all messages are done.
 func redriven(t *testing.T, e *Engine, times int) {
 	t.Helper()
 	for range times {
-		// REJECT ends the lease at its own instant: until that has passed, the dead letter is busy
+		// REJECT sets the end of the lease to its own time, and until that time has passed, the
+		// dead letter is busy
 		time.Sleep(time.Second)
 		if _, err := e.Operator(nil).Redrive(t.Context(), operate.LetterOrder{All: true, By: "ann"}); err != nil {
 			t.Error(err)
@@ -115,7 +115,7 @@ func redriven(t *testing.T, e *Engine, times int) {
 	}
 }
 
-// letPass settles what is due within a time.
+// letPass lets a time pass, and waits until all messages that are due are done.
 func letPass(t *testing.T, e *Engine, d time.Duration) {
 	t.Helper()
 	time.Sleep(d)
@@ -230,7 +230,7 @@ func TestADeadLetterThatIsNotUTF8GoesOnByteForByteAndForNobodyElseToRead(t *test
 	})
 }
 
-// A6: a message of many dead letters is in the data folder once.
+// If a message has many dead letters, the data folder contains the message once.
 func TestDeadLettersOfOneMessageAreSavedWithIt(t *testing.T) {
 	lives(t, memorysink.Settings{}, func(t *testing.T, l life) {
 		const n = 20
@@ -275,7 +275,7 @@ func TestDeadLettersOfOneMessageAreSavedWithIt(t *testing.T) {
 func TestADeadLetterThatIsSentAgainIsCountedOnce(t *testing.T) {
 	rejected := memorysink.Answer{Outcome: sink.Outcome{Kind: sink.Rejected, Status: 400, Reason: "mapping"}}
 	for name, c := range map[string]struct {
-		answers                []memorysink.Answer // for document a
+		answers                []memorysink.Answer // the answers of the sink for document a
 		body                   string
 		first, second          int // redrives in the first run, and in the second
 		events, written, dead  int // in the last run
@@ -301,7 +301,7 @@ func TestADeadLetterThatIsSentAgainIsCountedOnce(t *testing.T) {
 	}
 }
 
-// A pause, or prune's last run, would be of the future.
+// If the clock went back, the start of a pause and the last run of prune would be in the future.
 func TestTheClockOfTheNextRunDoesNotGoBackBehindTheLastRunsEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -353,7 +353,7 @@ func TestHalfANoteOfADeleteOfAnEarlierBuildIsPassedOver(t *testing.T) {
 	}
 }
 
-// An earlier build wrote four files when it ended.
+// An earlier build wrote its state to four files.
 func TestADataFolderOfAnEarlierBuildIsTakenOver(t *testing.T) {
 	lives(t, memorysink.Settings{}, func(t *testing.T, l life) {
 		if err := os.CopyFS(l.dir, os.DirFS("testdata/earlier")); err != nil {
@@ -412,8 +412,8 @@ func TestADataFolderIsClaimedForItsSinks(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		cfg     *config.Config
-		refused string // what the refusal names, empty for none
-		failed  bool   // something else could not be opened
+		refused string // a text that the error must contain; empty if the folder is accepted
+		failed  bool   // another part could not be opened, so that keep is not called
 	}{
 		{"a new folder", stack(one, "search", "other"), "", false},
 		{"the same", stack(one, "search", "other"), "", false},

@@ -14,21 +14,22 @@ import (
 	"github.com/lullhq/lull/sink/memorysink"
 )
 
-// tale is a flow of docs/faults.md in which messages arrive in rounds, something may go wrong, and
-// the end is what counts.
+// tale is a flow of docs/faults.md. Messages arrive in rounds, a failure may be injected, and the
+// test checks the result.
 type tale struct {
 	name   string
 	sink   memorysink.Settings
-	wrong  func(s *scene) // nil for nothing
+	wrong  func(s *scene) // injects a failure; nil if nothing fails
 	rounds []round
-	holds  map[string]string // version in the sink by document, "" for none
-	writes map[string]int    // that the sink applied, by document
+	holds  map[string]string // by document: the version in the sink, "" if the sink has no document
+	writes map[string]int    // by document: how many writes the sink applied
 	ends   ends
 	notes  map[journal.Step]int
-	fresh  time.Duration // the oldest write at most, 0 for any time
+	fresh  time.Duration // the longest time until an event is written, 0 for any time
 }
 
-// round is what arrives together. The next round arrives after the wait, 0 for once all is settled.
+// round is a set of messages that arrive together. The next round arrives after wait; 0 means when
+// all messages are done.
 type round struct {
 	wait time.Duration
 	send []feed.Timed
@@ -36,14 +37,14 @@ type round struct {
 
 func now(m ...feed.Timed) round { return round{0, m} }
 
-// ends are how events ended.
+// ends contains how many events had each outcome.
 type ends struct{ written, deleted, superseded, stale, duplicates, skipped, dead int }
 
 func fails(call string, what fault.Verdict, times int) func(s *scene) {
 	return func(s *scene) { s.inject.next(call, what, times) }
 }
 
-// answers lets the sink answer the next writes of document a.
+// answers makes the sink give an outcome to the next writes of document a.
 func answers(kind sink.OutcomeKind, times int) func(s *scene) {
 	return func(s *scene) {
 		for range times {
@@ -165,7 +166,7 @@ func TestAVersionIsJudgedByItsRow(t *testing.T) {
 					return poison("mapping"), op.Version == "2"
 				})
 			},
-			// The copy that says whose fault the refusal is writes nothing (ADR 0023).
+			// The copy that lull sends to test the index writes nothing (ADR 0023).
 			holds: one("a", "1"), writes: times("a", 1), ends: ends{written: 1, dead: 1},
 		},
 	}
@@ -315,7 +316,7 @@ func TestMessagesThatArriveTogetherAreDebouncedAndJudgedEach(t *testing.T) {
 	}
 }
 
-// at gives an event a time.
+// at adds an event time to an event.
 func at(text string, m feed.Timed) feed.Timed {
 	m.Body = m.Body[:len(m.Body)-1] + fmt.Sprintf(`,"time":%q}`, text)
 	return m

@@ -12,7 +12,7 @@ import (
 	"github.com/lullhq/lull/sink/memorysink"
 )
 
-// The flows of docs/faults.md: what is new.
+// The flows of docs/faults.md about which version is new.
 
 func TestSameVersionOtherPayloadHasOneWinnerInEitherOrder(t *testing.T) {
 	x, y := put(0, "a", 5, `{"title":"x"}`), put(0, "a", 5, `{"title":"y"}`)
@@ -50,7 +50,7 @@ func TestCounterThatWentBackIsStaleUntilTheEpochIsRaised(t *testing.T) {
 				s.settle()
 				raised := s.e.withEpoch(t, epoch)
 				s.e.sources = raised
-				s.send(put(0, "a", 3)) // restored from a backup, its counter began again
+				s.send(put(0, "a", 3)) // the upstream was restored from a backup, so its counter began again
 				s.settle()
 				s.holds("a", want)
 			})

@@ -1,9 +1,10 @@
 // Package durable keeps the contents of a process's stores in one file, so that the next process
 // can continue.
 //
-// It promises that the file always has the exact state of one moment: it never has a change without
-// all earlier changes. If a Flush reports no fault, all earlier changes survive the process, even
-// if it is killed. The file is not synced to the disk: after a power failure it may be lost.
+// The file always contains the exact state of one moment. It never contains a change without all
+// earlier changes. After a Flush without a fault, all earlier changes survive the end of the
+// process, even if the process is killed. The file is not synced to the disk, so a power failure
+// may destroy it.
 package durable
 
 import (
@@ -22,11 +23,12 @@ import (
 	"github.com/lullhq/lull/internal/seam/datafolder"
 )
 
-// lockWait is how long Open waits for the lock of another process. It must exceed one poll of the
-// lock, 50 ms.
+// lockWait is how long Open waits while another process has the lock of the file. bbolt looks at
+// the lock every 50 ms, so lockWait must be longer than that.
 const lockWait = 200 * time.Millisecond
 
-// Store is one file. It is safe for concurrent use. Each entry has a room and a key.
+// Store keeps entries in one file. Each entry has a room, which names the store of the entry, and a
+// key. A Store is safe for concurrent use.
 type Store struct {
 	path string
 	db   *bolt.DB
@@ -34,17 +36,17 @@ type Store struct {
 	writing sync.Mutex // held during a write of the pending changes
 
 	mu      sync.Mutex
-	pending map[entry]any // the newest value of each entry; nil if it was deleted
-	asked   int64         // puts and deletes so far
-	written int64         // how many of them are in the file
+	pending map[entry]any // the newest value of each entry; nil if the entry was deleted
+	asked   int64         // how many puts and deletes were made so far
+	written int64         // how many of these puts and deletes are in the file
 	err     error         // why the last write failed
 }
 
 type entry struct{ room, key string }
 
-// Open opens a file in a data folder, and creates the file if it does not exist. A symbolic link is
-// not followed: it could lead to any file that this user may write. The error is a
-// *datafolder.InUseError if another process has the file open. Close it after use.
+// Open opens a file in a data folder, and creates the file if it does not exist. Open does not
+// follow a symbolic link, because the link could name any file that this user may write. The error
+// is a *datafolder.InUseError if another process has the file open. Close the store after use.
 func Open(dir, path string) (*Store, error) {
 	db, err := bolt.Open(path, 0o600, &bolt.Options{
 		OpenFile: openFile, Timeout: lockWait, NoSync: true, NoGrowSync: true, NoFreelistSync: true,
@@ -59,8 +61,8 @@ func Open(dir, path string) (*Store, error) {
 	return &Store{path: path, db: db, pending: map[entry]any{}}, nil
 }
 
-// openFile opens a file that is not a link. If a link out of the folder appears after the check,
-// os.Root refuses it.
+// openFile opens a file, and refuses a symbolic link. If a link that leaves the folder appears
+// after the check, os.Root refuses it.
 func openFile(path string, flag int, mode fs.FileMode) (*os.File, error) {
 	root, err := os.OpenRoot(filepath.Dir(path))
 	if err != nil {
@@ -101,7 +103,7 @@ func (s *Store) Flush() {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	s.mu.Lock()
-	if s.written >= want { // another Flush wrote them
+	if s.written >= want { // another Flush wrote the changes
 		s.mu.Unlock()
 		return
 	}
@@ -149,7 +151,8 @@ func (s *Store) write(batch map[entry]any) error {
 	return nil
 }
 
-// Each calls f with every entry of a room, by key. f must not keep the value after it returns.
+// Each calls f with every entry of a room, in the order of the keys. f must not keep the value
+// after it returns.
 func (s *Store) Each(room string, f func(key string, value []byte) error) error {
 	return s.db.View(func(tx *bolt.Tx) error {
 		b := tx.Bucket([]byte(room))
@@ -165,7 +168,7 @@ func (s *Store) Each(room string, f func(key string, value []byte) error) error 
 	})
 }
 
-// Fault is the error of the last write; nil if everything that was flushed is in the file.
+// Fault returns the error of the last write, or nil if all flushed changes are in the file.
 func (s *Store) Fault() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

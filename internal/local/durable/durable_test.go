@@ -96,7 +96,8 @@ func TestWhatIsFlushedIsThereInTheNextProcess(t *testing.T) {
 	}
 }
 
-// Each writer counts up in two rooms, one after the other: the second is never ahead.
+// Each writer increases a number in the first room and then in the second room. In the file, the
+// number in the second room must never be greater.
 func TestTheFileIsAlwaysAsAllWasAtOneMoment(t *testing.T) {
 	t.Parallel()
 	s := open(t, filepath.Join(t.TempDir(), "state.db"))

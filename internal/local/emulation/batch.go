@@ -12,22 +12,22 @@ const (
 	// MaxBatchBytes is the size at which an event source mapping closes a batch: the payload limit
 	// of an invocation.
 	MaxBatchBytes = 6 << 20
-	// recordBytes is about how many bytes a record adds to its body: receipt handle, attributes,
-	// names.
+	// recordBytes is about how many bytes a record has in addition to its body: receipt handle,
+	// attributes and names.
 	recordBytes = 700
 )
 
-// Never is a time that is never reached.
+// Never is a moment in the future that is never reached.
 const Never = time.Duration(math.MaxInt64)
 
-// Batch is the messages that a poller collects for one invocation.
+// Batch contains the messages that a poller collects for one invocation.
 type Batch struct {
 	Max    int           // messages
 	Window time.Duration // how long it collects messages after the first one
 
-	Messages []queue.Message // as they were received
+	Messages []queue.Message // the messages, as they were received
 	End      time.Duration   // when the window closes; Never before the first message
-	Full     bool            // nothing more fits
+	Full     bool            // no further message fits into the batch
 	taken    []*Message
 	bytes    int
 }
@@ -59,18 +59,20 @@ func (b *Batch) Fill(q *Queue, now time.Duration, n int) (got, bytes int) {
 	return got, bytes
 }
 
-// GiveBack makes the messages visible again that were not received again since.
+// GiveBack makes the messages of the batch visible again. It skips messages that were received
+// again in the meantime.
 func (b *Batch) GiveBack(q *Queue, now time.Duration) {
 	for i, m := range b.taken {
 		if m.Receipt == b.Messages[i].Receipt {
-			_ = q.Hold(now, m, 0) // it may be visible already
+			_ = q.Hold(now, m, 0) // an error means that the message is already visible
 		}
 	}
 }
 
 // Succeeded returns the receipts of the messages that a function with ReportBatchItemFailures does
-// not report as failed. The mapping deletes these. An id that is empty or not in the batch is an
-// error, and keeps the whole batch.
+// not report as failed. The event source mapping deletes these messages. If the function reports an
+// id that is empty or not in the batch, Succeeded returns an error, and the mapping deletes no
+// message.
 func Succeeded(batch []queue.Message, failed []string) ([]string, error) {
 	found := make(map[string]bool, len(failed))
 	for _, id := range failed {

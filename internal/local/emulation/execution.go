@@ -11,8 +11,8 @@ import (
 
 // Limits of Step Functions.
 const (
-	ExpressLimit = 5 * time.Minute // an Express execution is ended after this time
-	maxTurns     = 25_000 / 7      // a Standard execution may have 25,000 events, and a turn has seven
+	ExpressLimit = 5 * time.Minute // Step Functions ends an Express execution after this time
+	maxTurns     = 25_000 / 7      // a Standard execution may have 25,000 events, and a turn adds seven
 )
 
 // Execution is one execution of the flight state machine (infra/flight.asl.json):
@@ -25,20 +25,20 @@ type Execution struct {
 	retries int
 	kind    flight.Kind
 	started time.Time
-	state   []byte // JSON, as between the states of Step Functions
+	state   []byte // JSON, the form in which Step Functions passes it between states
 	wake    time.Time
 	wakeAt  string
 	turns   int
-	failed  int // failed tries of this turn
+	failed  int // how many tries of the current turn have failed
 }
 
 // Step is what an execution does next, after a turn.
 type Step byte
 
-// The steps.
+// What an execution does next.
 const (
-	Hold   Step = iota // wait until [Execution.Wake], then the next turn
-	Retry              // the same turn again, after the retry interval
+	Hold   Step = iota // wait until [Execution.Wake], then run the next turn
+	Retry              // run the same turn again, after the retry interval
 	Done               // the execution has succeeded
 	Failed             // the execution has failed
 )
@@ -59,7 +59,7 @@ func (e *Execution) keep(s flight.State) (err error) {
 	return err
 }
 
-// Input is the input of the next turn.
+// Input returns the input of the next turn.
 func (e *Execution) Input() (s flight.State, err error) {
 	if err := json.Unmarshal(e.state, &s); err != nil {
 		return s, fmt.Errorf("decode state: %w", err)
@@ -68,7 +68,8 @@ func (e *Execution) Input() (s flight.State, err error) {
 	return s, nil
 }
 
-// Limit is how long an execution of this kind may take, or 0 if the limit does not matter.
+// Limit returns how long an execution of this kind may take. It returns 0 for a Standard execution,
+// whose limit is so long that it does not matter.
 func (e *Execution) Limit() time.Duration {
 	if e.kind == flight.Express {
 		return ExpressLimit
@@ -76,7 +77,7 @@ func (e *Execution) Limit() time.Duration {
 	return 0
 }
 
-// Wake is when the wait before the next turn ends.
+// Wake returns the time at which the next turn starts.
 func (e *Execution) Wake() (time.Time, error) {
 	if e.wake.IsZero() {
 		return e.wake, fmt.Errorf("wakeAt %q is not a time of RFC 3339", e.wakeAt)
@@ -84,8 +85,8 @@ func (e *Execution) Wake() (time.Time, error) {
 	return e.wake, nil
 }
 
-// Answer takes the answer of a turn or its error, and returns the next step. The error says why the
-// execution failed.
+// Answer processes the answer or the error of a turn, and returns the next step. The error says why
+// the execution failed.
 func (e *Execution) Answer(out flight.State, err error) (Step, error) {
 	if err != nil {
 		if e.failed++; e.failed > e.retries {

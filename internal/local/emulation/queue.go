@@ -12,53 +12,54 @@ import (
 	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// MaxInFlight is about how many messages of a standard queue SQS allows in flight.
+// MaxInFlight is about how many messages of a standard queue may be in flight in SQS.
 const MaxInFlight = 120_000
 
 // QueueSettings describe an SQS standard queue.
 type QueueSettings struct {
-	Name            string // also the MovedFrom of messages that the redrive policy moves
+	Name            string // the name of the queue; also the MovedFrom of messages that the redrive policy moves
 	Origin          time.Time
 	Visibility      time.Duration // how long a received message stays invisible
-	Retention       time.Duration // counted from Sent
+	Retention       time.Duration // how long a message is kept, counted from Sent
 	MaxReceiveCount int           // receives before a message moves to Dead, 0 for no redrive policy
-	MaxInFlight     int           // when this many are in flight, nothing is received
-	// Dead receives a message that was received too often. Nil means no redrive policy.
+	MaxInFlight     int           // while so many messages are in flight, no message is received
+	// Dead is called with a message that was received too often. Nil means that there is no redrive
+	// policy.
 	Dead func(queue.Message)
 	Hooks
 }
 
-// Hooks let a driver observe a queue, and make the choices that a standard queue may make. A field
-// may be nil.
+// Hooks lets a driver observe a queue, and decide what SQS leaves open, such as the order of
+// messages. Each field may be nil.
 type Hooks struct {
-	Pick    func(n int) int                 // which of n visible messages is received next; nil: the first
-	Visible func()                          // a message has become visible
-	Placed  func(m *Message, at time.Time)  // a message changed its place; it becomes visible at this time
-	Taken   func(m *Message)                // a message was received
-	Left    func(m *Message, why Departure) // a message has left the queue
+	Pick    func(n int) int                 // returns which of n visible messages is received next; nil means the first
+	Visible func()                          // called when a message becomes visible
+	Placed  func(m *Message, at time.Time)  // called when a message changes its place, with the time at which it becomes visible
+	Taken   func(m *Message)                // called when a message is received
+	Left    func(m *Message, why Departure) // called when a message leaves the queue
 }
 
-// Departure is why a message left a queue.
+// Departure says why a message left a queue.
 type Departure byte
 
-// The departures.
+// The reasons why a message leaves a queue.
 const (
 	Deleted Departure = iota
-	Moved             // to the dead-letter queue
-	Expired           // past its retention
+	Moved             // moved to the dead-letter queue
+	Expired           // older than the retention period
 )
 
-// Queue is a standard queue: it delivers once per visibility, in the order in which messages became
-// visible. Moments are durations since the origin of its settings.
+// Queue imitates an SQS standard queue. It delivers a message once per visibility timeout, in the
+// order in which messages became visible. All times are durations since the Origin of its settings.
 type Queue struct {
 	QueueSettings
 	messages map[uint64]*Message
 	sent     uint64 // messages
-	made     uint64 // messages and additional copies
+	made     uint64 // how many messages and additional copies were made
 	visible  []*Message
-	head     int // of visible
+	head     int // index of the first used element of visible
 	due      clock.Agenda[*Message]
-	count    [4]int // by place; removed messages are not counted
+	count    [4]int // how many messages are in each place, without removed messages
 }
 
 // Message is one message of a queue.
@@ -68,14 +69,14 @@ type Message struct {
 
 	number   uint64
 	place    place
-	slot     clock.Place // in the queue's agenda
+	slot     clock.Place // the position of the message in due
 	entered  time.Duration
-	received time.Duration // the last receive
+	received time.Duration // when the message was last received
 	expires  time.Duration
 }
 
-// place is where a message is. A removed message stays in the visible list until it reaches the
-// front.
+// place says where a message is in the queue. A removed message stays in the list of visible
+// messages until it reaches the front.
 type place byte
 
 const (
@@ -90,8 +91,8 @@ func NewQueue(set QueueSettings) *Queue {
 	return &Queue{QueueSettings: set, messages: map[uint64]*Message{}}
 }
 
-// New returns the message that SQS makes of a sent one, or the error with which SQS refuses it.
-// [Queue.Enter] puts it into the queue.
+// New converts a sent message into the message that SQS stores, or returns the error with which SQS
+// refuses it. [Queue.Enter] puts the new message into the queue.
 func (q *Queue) New(now time.Duration, o *queue.Outgoing) (queue.Message, error) {
 	if err := o.Refusal(); err != nil {
 		return queue.Message{}, err
@@ -103,13 +104,13 @@ func (q *Queue) New(now time.Duration, o *queue.Outgoing) (queue.Message, error)
 	}, nil
 }
 
-// moment is a time in the form that SQS reports.
+// moment converts a duration since the Origin into a time in the form that SQS reports.
 func (q *Queue) moment(now time.Duration) time.Time {
 	return q.Origin.Add(now).UTC().Truncate(time.Millisecond)
 }
 
-// Enter puts a message, or another copy of it, into the queue. It is visible after the delay. A
-// copy has the message's id, but its own receipt handles.
+// Enter puts a message into the queue. The message is visible after the delay. If Enter is called
+// again with the same message, it adds a copy with the same id and other receipt handles.
 func (q *Queue) Enter(now time.Duration, msg queue.Message, delay time.Duration) *Message {
 	q.made++
 	m := &Message{
@@ -125,8 +126,8 @@ func (q *Queue) Enter(now time.Duration, msg queue.Message, delay time.Duration)
 	return m
 }
 
-// put moves a message to a place. If it is delayed or in flight there, it becomes visible at this
-// time.
+// put moves a message to a place. at is the time when a delayed message or a message in flight
+// becomes visible.
 func (q *Queue) put(m *Message, to place, at time.Duration) {
 	q.count[m.place]--
 	q.count[to]++
@@ -148,12 +149,12 @@ func (q *Queue) put(m *Message, to place, at time.Duration) {
 	}
 }
 
-// Image is a message of a queue in a form that another process can restore.
+// Image is the saved form of a message in a queue, which another process can restore.
 type Image struct {
 	queue.Message
 	Number            uint64
 	Place             int
-	Until             time.Time // when it becomes visible, unless it is visible
+	Until             time.Time // when the message becomes visible; meaningless for a visible message
 	Entered, Received time.Time
 }
 
@@ -165,7 +166,7 @@ func (q *Queue) ImageOf(m *Message, until time.Time) Image {
 	}
 }
 
-// Restore puts a message of another process into the queue, at the same place.
+// Restore puts a message that another process has saved into the queue, at the same place.
 func (q *Queue) Restore(i Image) error {
 	to := place(i.Place)
 	if i.Place < int(visible) || i.Place >= int(gone) || q.messages[i.Number] != nil {
@@ -182,10 +183,11 @@ func (q *Queue) Restore(i Image) error {
 	return nil
 }
 
-// Sequence sets the last used number, so that no new message gets the number of an earlier one.
+// Sequence raises the last used number to last, so that no new message gets the number of an
+// earlier message.
 func (q *Queue) Sequence(last uint64) { q.sent, q.made = max(q.sent, last), max(q.made, last) }
 
-// Number is the message's number in its queue. Each copy has its own.
+// Number returns the message's number in its queue. Each copy of a message has another number.
 func (m *Message) Number() uint64 { return m.number }
 
 // Each calls f with every message, in the order of their numbers, and whether it is delayed.
@@ -195,24 +197,26 @@ func (q *Queue) Each(f func(m queue.Message, delayed bool)) {
 	}
 }
 
-// Made is how many messages and additional copies were made.
+// Made returns how many messages and additional copies were made.
 func (q *Queue) Made() uint64 { return q.made }
 
-// Next is when the next invisible message becomes visible.
+// Next returns when the next invisible message becomes visible, or false if no message is
+// invisible.
 func (q *Queue) Next() (at time.Duration, ok bool) {
 	at, _, ok = q.due.First()
 	return at, ok
 }
 
-// Advance makes visible all messages that are due. A driver calls it before any other method.
+// Advance makes all messages visible whose time has come. A driver calls it before any other
+// method.
 func (q *Queue) Advance(now time.Duration) {
 	for m, ok := q.due.Due(now); ok; m, ok = q.due.Due(now) {
 		q.put(m, visible, 0)
 	}
 }
 
-// Front returns the message that is received next, or nil. It removes messages past their
-// retention, and moves messages that were received too often to the dead-letter queue.
+// Front returns the message that is received next, or nil. It removes messages that are older than
+// the retention period. It moves messages that were received too often to the dead-letter queue.
 func (q *Queue) Front(now time.Duration) *Message {
 	for q.count[inFlight] < q.MaxInFlight {
 		m := q.first()
@@ -260,7 +264,7 @@ func (q *Queue) drop() {
 	}
 }
 
-// Take receives the message at the front.
+// Take receives m, which must be the message at the front.
 func (q *Queue) Take(now time.Duration, m *Message) {
 	q.drop()
 	m.ReceiveCount++
@@ -275,8 +279,8 @@ func (q *Queue) Take(now time.Duration, m *Message) {
 	}
 }
 
-// move is the redrive policy: the message keeps its id and its time of sending, and its receives
-// are counted from 0 again.
+// move moves a message to the dead-letter queue, as the redrive policy does. The message keeps its
+// id and its time of sending. Its receive count starts again at 0.
 func (q *Queue) move(m *Message) {
 	moved := m.Message
 	moved.Receipt, moved.ReceiveCount, moved.FirstReceived, moved.MovedFrom = "", 0, time.Time{}, q.Name
@@ -291,7 +295,8 @@ func (q *Queue) leave(m *Message, why Departure) {
 	}
 }
 
-// Find returns the message of a receipt handle, or nil, and whether the handle is its latest.
+// Find returns the message of a receipt handle, or nil. latest says whether the handle comes from
+// the latest receive of the message.
 func (q *Queue) Find(handle string) (m *Message, latest bool) {
 	number, _, _ := strings.Cut(handle, ".")
 	n, err := strconv.ParseUint(number, 36, 64)
@@ -308,7 +313,7 @@ func receipt(number uint64, count int) string {
 }
 
 // Hold makes a message in flight invisible for d from now, or visible at once if d is 0. If m is
-// nil or not in flight, the error is queue.ErrGone. An error changes nothing.
+// nil or not in flight, the error is queue.ErrGone. If Hold returns an error, it changes nothing.
 func (q *Queue) Hold(now time.Duration, m *Message, d time.Duration) error {
 	if m == nil || m.place != inFlight {
 		return queue.ErrGone
@@ -327,18 +332,19 @@ func (q *Queue) Hold(now time.Duration, m *Message, d time.Duration) error {
 // Reappear sets another time at which a message in flight becomes visible.
 func (q *Queue) Reappear(m *Message, at time.Duration) { q.put(m, inFlight, at) }
 
-// Delete deletes a message, even if it became visible again after its receive.
+// Delete deletes a message, even if the message became visible again after it was received.
 func (q *Queue) Delete(m *Message) { q.leave(m, Deleted) }
 
-// Expire removes the messages at the front that are past their retention.
+// Expire removes messages from the front as long as they are older than the retention period.
 func (q *Queue) Expire(now time.Duration) {
 	for m := q.first(); m != nil && now >= m.expires; m = q.first() {
 		q.leave(m, Expired)
 	}
 }
 
-// Oldest returns the age of the oldest message with fewer than so many receives, and false if there
-// is none. If the redrive policy moved a message, SQS counts its age from then.
+// Oldest returns the age of the oldest message that was received fewer times than received, or
+// false if there is none. If the redrive policy moved a message into this queue, its age counts
+// from then, as in SQS.
 func (q *Queue) Oldest(now time.Duration, received int) (age time.Duration, ok bool) {
 	for _, m := range q.messages {
 		if m.place != delayed && m.ReceiveCount < received {
@@ -348,11 +354,11 @@ func (q *Queue) Oldest(now time.Duration, received int) (age time.Duration, ok b
 	return age, ok
 }
 
-// Counts are what SQS calls ApproximateNumberOfMessages, NotVisible and Delayed. Here they are
-// exact.
+// Counts contains the numbers of messages that SQS calls ApproximateNumberOfMessages, NotVisible
+// and Delayed. Here these numbers are exact.
 type Counts struct{ Visible, InFlight, Delayed int }
 
-// Total is the number of all messages in the queue.
+// Total returns the number of all messages in the queue.
 func (c Counts) Total() int { return c.Visible + c.InFlight + c.Delayed }
 
 // Counts returns how many messages are in each place.

@@ -14,7 +14,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var origin = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
-// open returns a queue with these messages, sent at the origin.
+// open returns a queue with the given messages, which were sent at the origin.
 func open(t *testing.T, set emulation.QueueSettings, bodies ...string) *emulation.Queue {
 	t.Helper()
 	set.Name, set.Origin, set.MaxInFlight = "q", origin, emulation.MaxInFlight
@@ -29,7 +29,7 @@ func open(t *testing.T, set emulation.QueueSettings, bodies ...string) *emulatio
 	return q
 }
 
-// receive fills a batch and returns it.
+// receive fills a batch and returns its messages.
 func receive(q *emulation.Queue, now time.Duration, limit int) []queue.Message {
 	q.Advance(now)
 	b := emulation.NewBatch(limit, 0)
@@ -79,8 +79,8 @@ func TestAMessageReceivedTooOftenMovesAndKeepsItsIdentity(t *testing.T) {
 	}
 }
 
-// A batch keeps the receipts of its own receives. If a message is received again, its receipt in
-// the batch is stale.
+// A batch keeps the receipts of its own receives. If a message is received again, the receipt in
+// the batch is no longer valid.
 func TestABatchKeepsTheReceiptsOfItsReceives(t *testing.T) {
 	t.Parallel()
 	q := open(t, emulation.QueueSettings{Retention: time.Hour, Visibility: time.Second}, "a")

@@ -7,9 +7,10 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Debouncer counts bursts as a single-threaded debouncer would. It takes arrivals in order, ignores
-// versions older than the newest one, and ends a burst by quiet or by maxWait. Tests compare the
-// sink writes with it, so it shares no code with the protocol. The zero value is ready to use.
+// Debouncer counts bursts in the simplest possible way: as a single-threaded debouncer that gets
+// all events in order. It ignores versions that are older than the newest one, and ends a burst
+// after quiet or maxWait. Tests compare the number of writes to the sink with this count, so
+// Debouncer shares no code with the protocol. The zero value is ready to use.
 type Debouncer struct {
 	mu     sync.Mutex
 	docs   map[shard.DocID]burst
@@ -21,7 +22,7 @@ type burst struct {
 	start, last time.Time
 }
 
-// Arrive adds one event that was sent at t.
+// Arrive adds an event that was sent at t.
 func (d *Debouncer) Arrive(doc shard.DocID, k shard.OrderKey, t time.Time, quiet, maxWait time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -40,7 +41,7 @@ func (d *Debouncer) Arrive(doc shard.DocID, k shard.OrderKey, t time.Time, quiet
 	d.docs[doc] = b
 }
 
-// Bursts is how many bursts began.
+// Bursts returns how many bursts have begun.
 func (d *Debouncer) Bursts() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()

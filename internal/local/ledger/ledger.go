@@ -10,38 +10,38 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Ledger counts the outcome of every event once, even if its message is delivered several times. It
-// is a journal, and safe for concurrent use.
+// Ledger counts the outcome of every event once, even if its message is delivered several times. A
+// Ledger is a journal.Journal, and is safe for concurrent use.
 type Ledger struct {
-	Meter  Meter     // of I/O
-	Bursts Debouncer // of arrivals
+	Meter  Meter     // counts I/O
+	Bursts Debouncer // counts the bursts of arriving events
 
 	mu       sync.Mutex
 	began    time.Time // start of a run that continues an earlier run; otherwise zero
 	seed     maphash.Seed
 	messages int
-	bytes    int // of the messages' bodies
+	bytes    int // total size of the bodies of messages
 	events   int
 	ends     map[uint64]end    // by event
 	written  map[uint64]bool   // by version
-	dead     map[string]int    // events by dead letter: the first is dead, the others are duplicates of it
-	letters  map[uint64]string // dead letter by version
+	dead     map[string]int    // by dead letter: how many of its events count as dead
+	letters  map[uint64]string // by version: the id of its dead letter
 	counts   map[end]int
 	held     map[uint64]bool // by event
 	rewrite  int
-	steps    map[journal.Step]int // only those that are counts themselves
+	steps    map[journal.Step]int // how often a step occurred, for steps that are counters of the report
 	reject   int
-	refusal  map[string]bool // dead letters that receive made
+	refusal  map[string]bool // the ids of dead letters that receive made
 	fresh    histogram
-	waiting  map[uint64]int // scheduled events by version
+	waiting  map[uint64]int // by version: how many scheduled events wait
 	flights  int
 	recent   recent
-	outages  []Outage             // the latest ones, by sink
+	outages  []Outage             // the latest outages of all sinks
 	airborne map[string]time.Time // by flight
 	flown    time.Duration
 }
 
-// Events and versions are kept as hashes: a long run has millions of them.
+// Events and versions are stored as hashes to save memory, because a long run has millions of them.
 type (
 	event struct {
 		message string
@@ -78,13 +78,13 @@ const (
 	endRead
 )
 
-// plain are the steps that are an outcome themselves.
-var plain = map[journal.Step]end{
+// outcomes maps steps of the journal that are an outcome of an event to that outcome.
+var outcomes = map[journal.Step]end{
 	journal.Skipped: endSkipped, journal.Stale: endStale, journal.Superseded: endSuperseded,
 	journal.ObjectRead: endRead, journal.ObjectDone: endRead,
 }
 
-// New returns an empty ledger. step is the length of a Point; 0 is a second.
+// New returns an empty ledger. step is the time that a Point covers; 0 means a second.
 func New(step time.Duration) *Ledger {
 	return &Ledger{
 		recent: recent{step: cmp.Or(step, time.Second)}, airborne: map[string]time.Time{},
@@ -95,7 +95,7 @@ func New(step time.Duration) *Ledger {
 	}
 }
 
-// Sent counts a message of the upstream, or one that receive made from an object.
+// Sent counts a message that the upstream sent, or that receive made from an object.
 func (l *Ledger) Sent(at time.Time, bytes, events int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -105,30 +105,30 @@ func (l *Ledger) Sent(at time.Time, bytes, events int) {
 	l.events += events
 }
 
-// MeanBytes is the average size of a message's body.
+// MeanBytes returns the average size of the body of a message.
 func (l *Ledger) MeanBytes() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.bytes / max(l.messages, 1)
 }
 
-// Resume says that an earlier run sent the messages before that time. Each of their events counts
-// in this run if it ends here.
+// Resume records that an earlier run sent all messages before the given time. An event of such a
+// message counts in this run if it gets its outcome in this run.
 func (l *Ledger) Resume(began time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.began = began.Truncate(time.Millisecond) // in milliseconds, as in SQS's time of sending
+	l.began = began.Truncate(time.Millisecond) // in milliseconds, like the SentTimestamp of SQS
 }
 
-// Knows records that an earlier run on the data folder wrote a version. An event with that version
-// is a duplicate.
+// Knows records that an earlier run wrote a version. A later event with that version is a
+// duplicate.
 func (l *Ledger) Knows(doc shard.DocID, k shard.OrderKey) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.written[l.version(doc, k)] = true
 }
 
-// Awaits records an event that an earlier run on the data folder scheduled and that is not due yet.
+// Awaits records an event that an earlier run scheduled and that is not due yet.
 func (l *Ledger) Awaits(doc shard.DocID, k shard.OrderKey) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -146,26 +146,26 @@ func (l *Ledger) Note(n journal.Note) {
 	case journal.Fetched, journal.FetchFailed, journal.Enriched, journal.EnrichCalled, journal.EnrichFailed:
 		l.steps[n.Step]++
 	case journal.Skipped, journal.Stale, journal.Superseded, journal.ObjectRead, journal.ObjectDone:
-		l.end(n, plain[n.Step])
+		l.end(n, outcomes[n.Step])
 	case journal.Committed:
 		if !l.written[v] && shard.SameContent(n.Old.Committed, n.Key) && n.Op == shard.Put {
 			l.rewrite++
 		}
 		l.commit(n, v)
 	case journal.Kept, journal.Duplicate:
-		// The invocation that committed a duplicate's version may have been killed before it logged
-		// this.
+		// A duplicate may count as written: the invocation that wrote its version may have been
+		// killed before it logged the commit.
 		l.commit(n, v)
 	case journal.DeadLettered, journal.Dropped:
 		if n.Message == "" {
-			return // dlq and prune log dead letters, not messages
+			return // dlq and prune log dead letters without a message, which the ledger does not count
 		}
 		l.die(n)
 	case journal.AlreadyDead:
 		n.Letter = l.letters[v]
 		l.die(n)
 	case journal.Scheduled:
-		if l.inherited(n) && l.waiting[v] > 0 { // the earlier run stored it, but did not delete its message
+		if l.inherited(n) && l.waiting[v] > 0 { // the earlier run stored the event, but did not delete its message
 			l.ends[l.event(n)] = endScheduled
 		} else if l.end(n, endScheduled) {
 			l.waiting[v]++
@@ -187,8 +187,8 @@ func (l *Ledger) Note(n journal.Note) {
 	}
 }
 
-// commit counts an event whose version was written, or is already in the sink. Further events with
-// that version are duplicates.
+// commit counts an event whose version was written, or was already in the sink. Every further event
+// with that version counts as a duplicate.
 func (l *Ledger) commit(n journal.Note, version uint64) {
 	how := endWritten
 	if n.Op == shard.Delete {
@@ -207,8 +207,8 @@ func (l *Ledger) commit(n journal.Note, version uint64) {
 	}
 }
 
-// die counts the first event of a dead letter as dead. Further events of it are duplicates, because
-// there is only one dead letter.
+// die counts the first event of a dead letter as dead. Every further event of that dead letter
+// counts as a duplicate.
 func (l *Ledger) die(n journal.Note) {
 	if n.Letter != "" && l.dead[n.Letter] > 0 {
 		l.end(n, endDuplicate)
@@ -229,8 +229,8 @@ func (l *Ledger) die(n journal.Note) {
 	}
 }
 
-// revive uncounts a dead event whose dead letter is redriven: the outcome of the copy counts. A
-// dead letter of an earlier run adds one event.
+// revive subtracts a dead event whose dead letter is redriven, because the redriven copy will get
+// another outcome. If the dead letter comes from an earlier run, revive adds one event instead.
 func (l *Ledger) revive(n journal.Note) {
 	if l.dead[n.Letter] == 0 {
 		l.events++
@@ -244,7 +244,8 @@ func (l *Ledger) revive(n journal.Note) {
 	}
 }
 
-// end counts the outcome of an event, unless it is already counted. It returns false if it is.
+// end counts the outcome of an event. It returns false and counts nothing if the event already has
+// an outcome.
 func (l *Ledger) end(n journal.Note, how end) bool {
 	id := l.event(n)
 	if l.ends[id] != 0 {
@@ -253,7 +254,7 @@ func (l *Ledger) end(n journal.Note, how end) bool {
 	l.ends[id] = how
 	l.counts[how]++
 	l.recent.ended(n.At, how)
-	// the copy of a scheduled event has its outcome
+	// This event is the copy of a scheduled event, which no longer waits.
 	if v := l.version(n.Doc, n.Key); n.Key != "" && how != endScheduled && l.waiting[v] > 0 {
 		l.waiting[v]--
 		l.counts[endScheduled]--
@@ -263,21 +264,21 @@ func (l *Ledger) end(n journal.Note, how end) bool {
 	return true
 }
 
-// Flown is the total duration of all flights that ended.
+// Flown returns the total duration of all flights that have ended.
 func (l *Ledger) Flown() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.flown
 }
 
-// Scheduled is how many events wait for their notbefore.
+// Scheduled returns how many events wait for their notbefore.
 func (l *Ledger) Scheduled() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.counts[endScheduled]
 }
 
-// inherited reports whether an earlier run sent the event's message.
+// inherited reports whether the message of the event was sent during an earlier run.
 func (l *Ledger) inherited(n journal.Note) bool { return !n.Sent.IsZero() && n.Sent.Before(l.began) }
 
 // histogram counts durations in milliseconds.

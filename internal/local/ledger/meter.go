@@ -9,8 +9,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Meter counts I/O and passes it to the next injector, which may be nil. It is safe for concurrent
-// use.
+// Meter counts I/O. It is an injector that asks the next injector, which may be nil, for the
+// result. A Meter is safe for concurrent use.
 type Meter struct {
 	Next fault.Injector
 
@@ -18,7 +18,7 @@ type Meter struct {
 	QueueCalls, ObjectWrites, ObjectReads, Starts    atomic.Int64
 }
 
-// Decide counts the I/O and asks the next injector.
+// Decide counts an I/O and returns the verdict of the next injector.
 func (m *Meter) Decide(ctx context.Context, v *fault.Invocation, op fault.Op) fault.Verdict {
 	switch {
 	case op.Transition != 0:
@@ -43,7 +43,8 @@ func (m *Meter) Decide(ctx context.Context, v *fault.Invocation, op fault.Op) fa
 	return m.Next.Decide(ctx, v, op)
 }
 
-// Scanner counts the rows that a scan returns. The count in the scan's I/O is only a limit.
+// Scanner returns a scanner that counts the returned rows. Decide cannot count them, because
+// op.Count of a scan is only the limit.
 func (m *Meter) Scanner(s shard.Scanner) shard.Scanner { return metered{s, m} }
 
 type metered struct {

@@ -7,15 +7,15 @@ import (
 	"github.com/lullhq/lull/internal/seam/journal"
 )
 
-// Outage is a time in which nothing was claimed for a sink.
+// Outage is a time in which lull claimed no documents for a sink.
 type Outage struct {
 	Sink   string
-	Paused bool      // by an operator; otherwise the sink was unhealthy
-	From   time.Time // when its circuit opened first, or the pause began
-	To     time.Time // zero while it lasts
+	Paused bool      // an operator paused the sink; otherwise the sink was unhealthy
+	From   time.Time // when the circuit breaker opened, or when the pause began
+	To     time.Time // zero while the outage lasts
 }
 
-// maxOutages is how many outages are kept, the latest ones.
+// maxOutages is how many of the latest outages are kept.
 const maxOutages = 100
 
 // outage records when an outage begins and ends.

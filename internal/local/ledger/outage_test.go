@@ -8,7 +8,7 @@ import (
 	"github.com/lullhq/lull/internal/seam/journal"
 )
 
-// A circuit that opens again during an outage does not begin another one.
+// If the circuit breaker opens again during an outage, no new outage begins.
 func TestAnOutageLastsUntilTheSinkIsHealthyAgain(t *testing.T) {
 	t.Parallel()
 	l := New(0)

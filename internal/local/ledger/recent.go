@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Point has the outcomes of events in one step of time.
+// Point contains the outcomes of events in one step, such as a second.
 type Point struct {
 	At         time.Time     `json:"at"` // when the step began
 	Events     int           `json:"events"`
@@ -14,37 +14,37 @@ type Point struct {
 	Superseded int           `json:"superseded"`
 	Stale      int           `json:"stale"` // including duplicates
 	Dead       int           `json:"dead"`
-	P50        time.Duration `json:"p50_ns"` // freshness, perhaps of a sample; 0 without a write
+	P50        time.Duration `json:"p50_ns"` // quantile of the freshness, perhaps from a sample of the writes; 0 without a write
 	P99        time.Duration `json:"p99_ns"`
 }
 
-// steps is how many steps are kept, and sample is how many writes of a step are used for its
+// steps is how many steps are kept. sample is how many writes of a step are kept to compute
 // quantiles.
 const (
 	steps  = 600
 	sample = 128
 )
 
-// recent has the latest steps, in a ring buffer.
+// recent contains the latest steps, in a ring buffer.
 type recent struct {
 	step  time.Duration
 	slots [steps]slot
 }
 
 type slot struct {
-	n     int64 // which step this is
+	n     int64 // the number of the step, counted from 1970
 	point Point
 	fresh []time.Duration
 	seen  int
 }
 
-// at returns the slot of a time, or nil if the slot is used for a later time by now.
+// at returns the slot of a time, or nil if a later step already uses that slot.
 func (r *recent) at(t time.Time) *slot {
 	n := t.UnixNano() / int64(r.step)
 	s := &r.slots[n%steps]
 	switch {
 	case s.n > n:
-		return nil // the clock went back by ten minutes
+		return nil // the clock was set back by the length of the ring buffer
 	case s.n < n:
 		*s = slot{n: n, fresh: s.fresh[:0]}
 	}

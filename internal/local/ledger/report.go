@@ -12,39 +12,40 @@ import (
 	"github.com/lullhq/lull/internal/seam/wholefile"
 )
 
-// Report has the results of a `lull dev` run. Counters count events unless noted.
+// Report contains the results of a run of `lull dev`. A counter counts events, unless its comment
+// says otherwise.
 type Report struct {
 	Messages    int        `json:"messages"`
 	Events      int        `json:"events"`
 	Skipped     int        `json:"skipped"`
-	Rejected    int        `json:"rejected"` // refused by receive; part of Dead
+	Rejected    int        `json:"rejected"` // events that receive refused; part of Dead
 	Duplicates  int        `json:"duplicates"`
 	Stale       int        `json:"stale"`
-	Held        int        `json:"held"` // waited in a flight; overlaps with the others
+	Held        int        `json:"held"` // events that waited in a flight; they also have another outcome
 	Superseded  int        `json:"superseded"`
 	Written     int        `json:"written"`
 	Deleted     int        `json:"deleted"`
 	Unchanged   int        `json:"unchanged"` // committed without a write: the sink had these bytes
-	Rewritten   int        `json:"rewritten"` // same payload, later time; part of Written
-	Scheduled   int        `json:"scheduled"` // still waiting for their notbefore
+	Rewritten   int        `json:"rewritten"` // written again with the same payload and a later event time; part of Written
+	Scheduled   int        `json:"scheduled"` // events that still wait for their notbefore
 	Dead        int        `json:"dead"`
-	Read        int        `json:"read"` // parts of objects that were read; their lines are events themselves
+	Read        int        `json:"read"` // messages that made receive read a part of an object; each line of the object is another event
 	DeadLetters []DeadLine `json:"dead_letters"`
-	Bursts      int        `json:"bursts"`     // as a single-threaded debouncer counts them
-	Flights     int        `json:"flights"`    // executions started by receive
-	Turns       int64      `json:"turns"`      // invocations of index
-	RowWrites   int64      `json:"row_writes"` // conditional writes, including refused ones
-	RowReads    int64      `json:"row_reads"`  // rows read
+	Bursts      int        `json:"bursts"`     // the number of bursts: see [Debouncer]
+	Flights     int        `json:"flights"`    // the number of executions that receive started
+	Turns       int64      `json:"turns"`      // the number of invocations of index
+	RowWrites   int64      `json:"row_writes"` // the number of conditional writes, including refused writes
+	RowReads    int64      `json:"row_reads"`  // the number of rows read
 	SinkCalls   int64      `json:"sink_calls"`
 	SinkItems   int64      `json:"sink_items"`
 	Freshness   Freshness  `json:"freshness_ms"`
 
-	Fetched     int `json:"fetched"`      // documents that were fetched from their source
-	FetchFailed int `json:"fetch_failed"` // fetches that returned nothing to write: stale, missing, away
+	Fetched     int `json:"fetched"`      // the number of documents that were fetched from their source
+	FetchFailed int `json:"fetch_failed"` // the number of fetches without a document to write: stale, missing or unavailable
 
-	Enriched     int `json:"enriched"`      // documents that a service added fields to
-	EnrichCalls  int `json:"enrich_calls"`  // requests to such services
-	EnrichFailed int `json:"enrich_failed"` // requests without a usable answer; part of EnrichCalls
+	Enriched     int `json:"enriched"`      // the number of documents to which a service added fields
+	EnrichCalls  int `json:"enrich_calls"`  // the number of requests to such services
+	EnrichFailed int `json:"enrich_failed"` // the number of requests without a usable answer; part of EnrichCalls
 }
 
 // DeadLine is one parked dead letter.
@@ -53,10 +54,11 @@ type DeadLine struct {
 	Reason    string `json:"reason"`
 	MessageID string `json:"message_id"`
 	Detail    string `json:"detail"`          // class, status, field name
-	Where     string `json:"where,omitempty"` // in the input: "line 3", or a file of the folder
+	Where     string `json:"where,omitempty"` // where the message is in the input, such as "line 3" or the name of a file
 }
 
-// String writes the dead letter on one line: its document or message, its reason, and its place.
+// String describes the dead letter on one line: its document or message, its reason, and its place
+// in the input.
 func (d DeadLine) String() string {
 	s := cmp.Or(d.Key, "message "+d.MessageID) + ": " + d.Reason
 	if d.Detail != "" {
@@ -68,15 +70,16 @@ func (d DeadLine) String() string {
 	return s
 }
 
-// Freshness is the time from an event's sending to the sink's answer, in milliseconds of the run's
-// clock.
+// Freshness is the time from the sending of an event to the commit of its version, in milliseconds
+// of the run's clock.
 type Freshness struct {
 	P50 int64 `json:"p50"`
 	P99 int64 `json:"p99"`
 	Max int64 `json:"max"`
 }
 
-// Ended is how many events have an outcome, including dead letters and scheduled events.
+// Ended returns how many events have an outcome. A dead letter and a scheduled event count as
+// outcomes.
 func (r Report) Ended() int {
 	return r.Skipped + r.Dead + r.Duplicates + r.Stale + r.Superseded + r.Written + r.Deleted + r.Unchanged +
 		r.Scheduled + r.Read
@@ -94,7 +97,8 @@ func (r Report) Check() error {
 	return nil
 }
 
-// Report returns the counts so far. It has no dead letters, because their store lists them.
+// Report returns the counters so far. Its list of dead letters is empty: the store of dead letters
+// has that list.
 func (l *Ledger) Report() Report {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -114,8 +118,8 @@ func (l *Ledger) Report() Report {
 	}
 }
 
-// summary computes the quantiles. A quantile is the least value that at least this share of the
-// values does not exceed.
+// summary computes the quantiles. For example, P99 is the smallest value that is greater than or
+// equal to 99 % of the values.
 func (h histogram) summary() Freshness {
 	total := 0
 	for _, n := range h {
@@ -137,7 +141,7 @@ func (h histogram) summary() Freshness {
 	return Freshness{P50: at(50), P99: at(99), Max: values[len(values)-1]}
 }
 
-// Write writes the report to a file, atomically.
+// Write writes the report to a file. The file is replaced atomically.
 func (r Report) Write(path string) error {
 	return wholefile.Write(path, 0o644, func(f *os.File) error {
 		enc := json.NewEncoder(f)

@@ -69,8 +69,8 @@ func TestQuantilesAreTheLeastValueThatTheirShareDoesNotExceed(t *testing.T) {
 	}
 }
 
-// SQS reports the time of sending in milliseconds. A message of the millisecond in which a run
-// began belongs to that run, not to an earlier one.
+// SQS reports the time of sending in milliseconds. A message that is sent in the millisecond in
+// which a run begins belongs to that run, and not to an earlier run.
 func TestAMessageOfTheFirstMillisecondIsOfThisRun(t *testing.T) {
 	t.Parallel()
 	l := New(0)

@@ -10,16 +10,17 @@ import (
 	"github.com/lullhq/lull/internal/seam/clock"
 )
 
-// MaxArchive is the size of an archive in memory, in bytes. Above it, the oldest objects are
-// deleted.
+// MaxArchive is the largest size of an archive in memory, in bytes. If the archive exceeds it, the
+// oldest objects are deleted.
 const MaxArchive = 256 << 20
 
-// Archive stores the messages that receive archives, as the bytes that S3 would hold.
+// Archive stores the messages that receive archives, as the same bytes that the S3 archive would
+// contain.
 type Archive struct {
 	shelf
 	clk     clock.Clock
 	expiry  time.Duration
-	objects []archived // sorted
+	objects []archived // sorted by name
 	bytes   int
 }
 
@@ -37,7 +38,8 @@ func NewArchive(clk clock.Clock, expiry time.Duration) *Archive {
 
 const roomArchive = "archive"
 
-// Keep restores the stored objects, and stores all changes from now on. Call it before any use.
+// Keep restores the objects that the Keeper has stored. From then on, the archive stores all
+// changes in the Keeper. Call Keep before any other method.
 func (a *Archive) Keep(k Keeper) error {
 	a.keep = k
 	return restore(k, roomArchive, func(name string, object []byte) error {
@@ -46,8 +48,8 @@ func (a *Archive) Keep(k Keeper) error {
 	})
 }
 
-// find returns an object's index, or where it would be inserted, and whether it exists. The caller
-// holds the lock.
+// find returns the index of an object and true, or the index at which it would be inserted and
+// false. The caller holds the lock.
 func (a *Archive) find(n archive.Name) (int, bool) {
 	return slices.BinarySearchFunc(a.objects, n, func(o archived, n archive.Name) int { return cmp.Compare(o.name, n) })
 }
@@ -71,7 +73,8 @@ func (a *Archive) drop(n archive.Name) {
 	}
 }
 
-// Put stores the object, and deletes objects that are too old or exceed MaxArchive.
+// Put stores an object. It deletes objects that are too old, and the oldest objects if the archive
+// exceeds MaxArchive.
 func (a *Archive) Put(ctx context.Context, n archive.Name, object []byte) error {
 	object = slices.Clone(object)
 	return a.change(ctx, "put archive", func() error {
@@ -85,12 +88,12 @@ func (a *Archive) Put(ctx context.Context, n archive.Name, object []byte) error 
 	})
 }
 
-// Rewrite is Put, because no former versions are kept.
+// Rewrite calls Put, because this archive does not keep former versions of objects.
 func (a *Archive) Rewrite(ctx context.Context, n archive.Name, object []byte) error {
 	return a.Put(ctx, n, object)
 }
 
-// Get returns the object. The caller may change it.
+// Get returns a copy of the object. The caller may change the copy.
 func (a *Archive) Get(ctx context.Context, n archive.Name) (object []byte, err error) {
 	err = a.look(ctx, "get "+string(n), func() error {
 		at, there := a.find(n)

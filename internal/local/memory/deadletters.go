@@ -18,7 +18,7 @@ import (
 type DeadLetters struct {
 	shelf
 	letters  map[string]deadletter.Facts
-	messages map[string]*deadMessage // by hash
+	messages map[string]*deadMessage // by the hash of the message
 }
 
 // deadMessage is the part that all dead letters of one message share.
@@ -37,7 +37,7 @@ func NewDeadLetters() *DeadLetters {
 	}
 }
 
-// The rooms of dead letters, by id, and of their messages, by hash.
+// The rooms of a Keeper for dead letters, by id, and for their messages, by hash.
 const (
 	roomLetters  = "dead letter"
 	roomMessages = "dead message"
@@ -45,16 +45,16 @@ const (
 
 type keptLetter struct {
 	deadletter.Facts
-	Key []byte // not UTF-8 if packed
+	Key []byte // as bytes, because a packed key is not UTF-8
 }
 
 type keptMessage struct {
-	Body       []byte // unchanged, byte for byte
+	Body       []byte // as bytes, because a body may not be UTF-8
 	Attributes map[string]queue.Attribute
 }
 
-// Keep restores the stored dead letters, and stores all changes from now on. Call it before any
-// use.
+// Keep restores the dead letters that the Keeper has stored. From then on, the store stores all
+// changes in the Keeper. Call Keep before any other method.
 func (s *DeadLetters) Keep(k Keeper) error {
 	s.keep = k
 	err := restore(k, roomMessages, func(hash string, m keptMessage) error {
@@ -82,8 +82,8 @@ func (s *DeadLetters) set(f deadletter.Facts) {
 	s.keep.Put(roomLetters, f.ID, keptLetter{f, []byte(f.Key)})
 }
 
-// Park stores the dead letter. An existing one gets the new facts, but keeps its message, its
-// redrives and its first error.
+// Park stores a dead letter. If a dead letter with the same id exists, it gets the new facts, but
+// keeps its redrives and its first error.
 func (s *DeadLetters) Park(ctx context.Context, l deadletter.Letter) (parking deadletter.Parking, err error) {
 	if l.ID == "" {
 		return "", fmt.Errorf("park dead letter: the id is empty")
@@ -116,7 +116,7 @@ func (s *DeadLetters) Park(ctx context.Context, l deadletter.Letter) (parking de
 	return parking, err
 }
 
-// Get returns a copy.
+// Get returns a copy of the dead letter, or false if it does not exist.
 func (s *DeadLetters) Get(ctx context.Context, id string) (l deadletter.Letter, found bool, err error) {
 	err = s.look(ctx, "get dead letter", func() error {
 		if l.Facts, found = s.letters[id]; found {
@@ -128,7 +128,7 @@ func (s *DeadLetters) Get(ctx context.Context, id string) (l deadletter.Letter, 
 	return l, found, err
 }
 
-// Message returns the dead letters of a message.
+// Message returns all dead letters of the message with the given hash.
 func (s *DeadLetters) Message(ctx context.Context, hash string) (all []deadletter.Facts, err error) {
 	err = s.look(ctx, "list the dead letters of a message", func() error {
 		if m := s.messages[hash]; m != nil {
@@ -142,7 +142,8 @@ func (s *DeadLetters) Message(ctx context.Context, hash string) (all []deadlette
 	return all, err
 }
 
-// List sorts by time of death, then by id. The cursor is the position of the last one.
+// List returns dead letters sorted by the time of death, then by id. The cursor is the position of
+// the last dead letter of a page.
 func (s *DeadLetters) List(ctx context.Context, f deadletter.Filter, cursor string, limit int) (
 	page []deadletter.Facts, next string, err error,
 ) {
@@ -154,7 +155,8 @@ func (s *DeadLetters) List(ctx context.Context, f deadletter.Filter, cursor stri
 	return page, next, err
 }
 
-// Parked counts the dead letters that are parked, and those redriven until the given time.
+// Parked counts the dead letters that are parked, and those that were redriven at or before the
+// time forgotten.
 func (s *DeadLetters) Parked(ctx context.Context, forgotten time.Time, atMost int) (n int, more bool, err error) {
 	err = s.look(ctx, "count dead letters", func() error {
 		for _, l := range s.letters {
@@ -167,7 +169,7 @@ func (s *DeadLetters) Parked(ctx context.Context, forgotten time.Time, atMost in
 	return min(n, atMost), n > atMost, err
 }
 
-// MarkRedriven counts a redrive of an existing dead letter.
+// MarkRedriven records that an existing dead letter was redriven.
 func (s *DeadLetters) MarkRedriven(ctx context.Context, id string, at time.Time, auto bool) error {
 	return s.change(ctx, "mark dead letter "+id, func() error {
 		l, ok := s.letters[id]

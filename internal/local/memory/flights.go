@@ -12,7 +12,7 @@ import (
 	"github.com/lullhq/lull/internal/seam/flight"
 )
 
-// Flights stores manifests as the bytes that S3 would hold.
+// Flights stores manifests and checkpoints, as the same bytes that S3 would contain.
 type Flights struct {
 	shelf
 	clk     clock.Clock
@@ -20,7 +20,7 @@ type Flights struct {
 }
 
 type stored struct {
-	manifest    []byte // nil if only checkpoints are left
+	manifest    []byte // nil if the flight has only checkpoints
 	checkpoints map[int][]byte
 	newest      time.Time
 }
@@ -32,7 +32,7 @@ func NewFlights(clk clock.Clock) *Flights {
 	return &Flights{clk: clk, shelf: shelf{keep: forgetful{}}, flights: map[flight.ID]*stored{}}
 }
 
-// The rooms of manifests and of their checkpoints, by flight.
+// The rooms of a Keeper for manifests and for checkpoints, by flight.
 const (
 	roomManifests   = "manifest"
 	roomCheckpoints = "checkpoints"
@@ -43,7 +43,8 @@ type keptCheckpoints struct {
 	Newest      time.Time
 }
 
-// Keep restores the stored flights, and stores all changes from now on. Call it before any use.
+// Keep restores the flights that the Keeper has stored. From then on, the store stores all changes
+// in the Keeper. Call Keep before any other method.
 func (f *Flights) Keep(k Keeper) error {
 	f.keep = k
 	err := restore(k, roomManifests, func(id string, manifest []byte) error {
@@ -61,8 +62,8 @@ func (f *Flights) Keep(k Keeper) error {
 	})
 }
 
-// kept stores the checkpoints of a flight. The caller holds the lock.
-func (f *Flights) kept(id flight.ID, s *stored) {
+// keepCheckpoints stores the checkpoints of a flight in the Keeper. The caller holds the lock.
+func (f *Flights) keepCheckpoints(id flight.ID, s *stored) {
 	if stores(f.keep) {
 		f.keep.Put(roomCheckpoints, string(id), keptCheckpoints{maps.Clone(s.checkpoints), s.newest})
 	}
@@ -78,12 +79,13 @@ func (f *Flights) Put(ctx context.Context, m *flight.Manifest) error {
 		s := f.at(m.Flight)
 		s.manifest, s.newest = b, f.clk.Now()
 		f.keep.Put(roomManifests, string(m.Flight), b)
-		f.kept(m.Flight, s)
+		f.keepCheckpoints(m.Flight, s)
 		return nil
 	})
 }
 
-// at returns the flight's objects, and creates them if needed. The caller holds the lock.
+// at returns the objects of a flight, and creates an empty entry if the flight is unknown. The
+// caller holds the lock.
 func (f *Flights) at(id flight.ID) *stored {
 	s := f.flights[id]
 	if s == nil {
@@ -93,9 +95,9 @@ func (f *Flights) at(id flight.ID) *stored {
 	return s
 }
 
-// Get decodes the manifest anew for every caller, so that callers share nothing.
+// Get decodes the manifest again for every caller, so that callers do not share memory.
 func (f *Flights) Get(ctx context.Context, id flight.ID) (*flight.Manifest, error) {
-	var b []byte // never changed: Put replaces it
+	var b []byte // these bytes never change: Put replaces the slice
 	err := f.look(ctx, "get manifest "+string(id), func() error {
 		if s := f.flights[id]; s != nil {
 			b = s.manifest
@@ -111,7 +113,7 @@ func (f *Flights) Get(ctx context.Context, id flight.ID) (*flight.Manifest, erro
 	return flight.Decode(b)
 }
 
-// Continue creates the checkpoint unless it exists.
+// Continue creates a checkpoint, unless it exists. created says whether it did.
 func (f *Flights) Continue(ctx context.Context, id flight.ID, n int, st flight.State) (created bool, err error) {
 	b, err := json.Marshal(st)
 	if err != nil {
@@ -121,14 +123,14 @@ func (f *Flights) Continue(ctx context.Context, id flight.ID, n int, st flight.S
 		s := f.at(id)
 		if created = s.checkpoints[n] == nil; created {
 			s.checkpoints[n], s.newest = b, f.clk.Now()
-			f.kept(id, s)
+			f.keepCheckpoints(id, s)
 		}
 		return nil
 	})
 	return created, err
 }
 
-// Delete deletes the manifest and its checkpoints.
+// Delete deletes the manifest and the checkpoints of a flight.
 func (f *Flights) Delete(ctx context.Context, id flight.ID) error {
 	return f.change(ctx, "delete flight", func() error {
 		delete(f.flights, id)
@@ -138,7 +140,8 @@ func (f *Flights) Delete(ctx context.Context, id flight.ID) error {
 	})
 }
 
-// List sorts by id. Ids are ULIDs, so it sorts by age. The cursor is the last id.
+// List returns flights sorted by id. Ids are ULIDs, so the oldest flight comes first. The cursor is
+// the last id of a page.
 func (f *Flights) List(ctx context.Context, cursor string, limit int) (out []flight.Stored, next string, err error) {
 	if limit < 1 {
 		return nil, "", fmt.Errorf("list flights: limit %d is not positive", limit)

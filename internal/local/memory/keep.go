@@ -7,20 +7,20 @@ import (
 	"sync"
 )
 
-// Keeper stores the state of the stores for the next process. A store reports each change to it
-// before a caller can see the change, and answers only after the change is stored. So a stored
-// change never depends on one that is not stored.
+// Keeper stores the contents of the stores in this package for the next process. A store passes
+// each change to the Keeper before a caller can see the change. The store answers only after the
+// Keeper has stored the change. So a stored change never depends on a change that is not stored.
 type Keeper interface {
-	// Each calls f with everything that the last process stored in a room, with its key.
+	// Each calls f with every key and value that the last process stored in a room.
 	Each(room string, f func(key string, value []byte) error) error
-	// Put and Delete are called under the store's lock. A value never changes afterwards.
+	// A store calls Put and Delete under its lock. It never changes a value after Put.
 	Put(room, key string, value any)
 	Delete(room, key string)
 	// Flush returns when all earlier changes are stored.
 	Flush()
 }
 
-// forgetful stores nothing.
+// forgetful is a Keeper that stores nothing.
 type forgetful struct{}
 
 func (forgetful) Each(string, func(string, []byte) error) error { return nil }
@@ -28,10 +28,10 @@ func (forgetful) Put(string, string, any)                       {}
 func (forgetful) Delete(string, string)                         {}
 func (forgetful) Flush()                                        {}
 
-// stores reports whether a Keeper stores what it gets. If not, no value needs to be made for it.
+// stores reports whether a Keeper stores values. If it does not, a store need not create the value.
 func stores(k Keeper) bool { return k != forgetful{} }
 
-// restore calls take with each value that was stored in a room.
+// restore calls take with each key and value that the Keeper has stored in a room.
 func restore[T any](k Keeper, room string, take func(key string, v T) error) error {
 	return k.Each(room, func(key string, text []byte) error {
 		var v T
@@ -42,15 +42,15 @@ func restore[T any](k Keeper, room string, take func(key string, v T) error) err
 	})
 }
 
-// shelf is the common part of these stores: one lock, under which changes are reported to the
-// Keeper.
+// shelf is the common part of the stores in this package: a Keeper, and a lock that a store holds
+// while it passes changes to the Keeper.
 type shelf struct {
 	keep Keeper
 	mu   sync.Mutex
 }
 
-// look calls do under the lock, unless the context has ended. do must not change anything. Errors
-// say what the call was doing.
+// look calls do under the lock, unless the context has ended. do must not change the store. The
+// text doing says in errors what the caller was doing.
 func (s *shelf) look(ctx context.Context, doing string, do func() error) error {
 	err := ctx.Err()
 	if err == nil {
@@ -64,7 +64,8 @@ func (s *shelf) look(ctx context.Context, doing string, do func() error) error {
 	return nil
 }
 
-// change calls do, which may put or delete. It returns once the Keeper has stored the change.
+// change calls do under the lock. do may change the store. change returns after the Keeper has
+// stored all changes.
 func (s *shelf) change(ctx context.Context, doing string, do func() error) error {
 	defer s.keep.Flush()
 	return s.look(ctx, doing, do)

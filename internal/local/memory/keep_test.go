@@ -10,7 +10,7 @@ import (
 	"github.com/lullhq/lull/internal/shard/shardtest"
 )
 
-// folder stores JSON, as a data folder does.
+// folder is a Keeper that stores values as JSON, as a data folder does.
 type folder map[string][]byte
 
 func (f folder) Each(_ string, each func(key string, value []byte) error) error {
@@ -26,7 +26,8 @@ func (f folder) Put(_, key string, value any) { f[key], _ = json.Marshal(value) 
 func (f folder) Delete(_, key string)         { delete(f, key) }
 func (f folder) Flush()                       {}
 
-// Order keys and digests are bytes. JSON alone would replace some of them by question marks.
+// Order keys and digests are bytes. As JSON strings, some bytes would be replaced by question
+// marks.
 func TestARowIsKeptToTheLastByte(t *testing.T) {
 	t.Parallel()
 	row := shard.Row{Doc: "content#a"}

@@ -13,26 +13,26 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Turn is the index function: one turn of a flight.
+// Turn is a function that runs one turn of a flight, as the index function does.
 type Turn func(ctx context.Context, s flight.State) (flight.State, error)
 
-// MachineSettings describe the state machine.
+// MachineSettings contains the settings of a Machine.
 type MachineSettings struct {
-	Retries    int           // how often a turn is retried
-	RetryAfter time.Duration // at least the lease of a lost invocation
-	Name       string        // of its executions in the Keeper
-	Report     func(error)   // called with the error of a failed execution, concurrently; may be nil
+	Retries    int           // how often a failed turn is retried
+	RetryAfter time.Duration // the wait before a retry; at least as long as the lease of a lost invocation
+	Name       string        // the name of the room for executions in the Keeper
+	Report     func(error)   // called with the error of each failed execution, also concurrently; may be nil
 }
 
-// Machine runs [emulation.Execution]s with a clock. When an execution ends during a turn, the turn
-// continues, as a Lambda function would, and its answer is lost.
+// Machine runs [emulation.Execution]s with a clock. If an execution is stopped during a turn, the
+// turn continues, as a Lambda function would, but its answer is lost.
 type Machine struct {
 	clk  clock.Clock
 	set  MachineSettings
 	turn Turn
 	keep Keeper
 
-	all  context.Context // the machine's own context: every execution ends with it
+	all  context.Context // the context of the machine: all executions end with it
 	stop context.CancelFunc
 	wg   sync.WaitGroup
 
@@ -40,7 +40,7 @@ type Machine struct {
 	closed  bool
 	seq     int64
 	running map[int64]execution
-	left    []flight.State // states of executions that the last process left
+	left    []flight.State // the states of executions that ran when the last process ended
 }
 
 type execution struct {
@@ -67,8 +67,9 @@ func NewMachine(clk clock.Clock, set MachineSettings, turn Turn) *Machine {
 	}
 }
 
-// Keep restores the stored executions, each with the answer of its last turn, and stores all
-// changes from now on. Call it before any use, and then Resume to continue the executions.
+// Keep reads the executions that the Keeper has stored, each with the answer of its last turn. From
+// then on, the machine stores all changes in the Keeper. Call Keep before any other method, and
+// then Resume to continue the executions.
 func (m *Machine) Keep(k Keeper) error {
 	m.keep = k
 	return restore(k, m.room(), func(key string, s flight.State) error {
@@ -80,8 +81,8 @@ func (m *Machine) Keep(k Keeper) error {
 
 func (m *Machine) room() string { return "execution " + m.set.Name }
 
-// Resume starts the executions that the last process left, as Step Functions continues after a lost
-// turn.
+// Resume starts the executions again that ran when the last process ended. Each continues after its
+// last finished turn.
 func (m *Machine) Resume(ctx context.Context) error {
 	var errs []error
 	for _, s := range m.left {
@@ -91,7 +92,8 @@ func (m *Machine) Resume(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Start begins an execution. Two executions of one flight run at the same time, as with Express.
+// Start begins an execution. Two executions of one flight can run at the same time, as with Express
+// workflows.
 func (m *Machine) Start(ctx context.Context, s flight.State) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("start execution: %w", err)
@@ -108,7 +110,7 @@ func (m *Machine) Start(ctx context.Context, s flight.State) error {
 	}
 	alive, stop := context.WithCancel(m.all)
 	if limit := e.Limit(); limit > 0 {
-		stop() // of the context without a deadline
+		stop() // release the context without a deadline, which is replaced
 		alive, stop = m.clk.Deadline(m.all, limit)
 	}
 	m.seq++
@@ -122,7 +124,7 @@ func (m *Machine) Start(ctx context.Context, s flight.State) error {
 			m.mu.Lock()
 			delete(m.running, id)
 			m.mu.Unlock()
-			if m.all.Err() == nil { // an execution that ends with the machine continues in the next process
+			if m.all.Err() == nil { // if the execution ends because the machine closes, it stays stored for the next process
 				m.keep.Delete(m.room(), key)
 				m.keep.Flush()
 			}
@@ -134,7 +136,8 @@ func (m *Machine) Start(ctx context.Context, s flight.State) error {
 	return nil
 }
 
-// run runs one execution. Its turns may outlive the execution, but not the machine.
+// run runs one execution. A turn may continue after its execution has ended, but not after the
+// machine is closed.
 func (m *Machine) run(alive context.Context, key string, e *emulation.Execution) error {
 	for step := emulation.Hold; step != emulation.Done; {
 		if err := m.wait(alive, e, step); err != nil {
@@ -160,7 +163,7 @@ func (m *Machine) run(alive context.Context, key string, e *emulation.Execution)
 	return nil
 }
 
-// wait waits for the next turn, or for the retry of a failed one.
+// wait sleeps until the next turn, or until the retry of a failed turn.
 func (m *Machine) wait(alive context.Context, e *emulation.Execution, step emulation.Step) error {
 	if step == emulation.Retry {
 		return m.clk.Sleep(alive, m.set.RetryAfter)
@@ -172,7 +175,7 @@ func (m *Machine) wait(alive context.Context, e *emulation.Execution, step emula
 	return m.clk.Sleep(alive, wake.Sub(m.clk.Now()))
 }
 
-// Stop ends the executions of a flight, as StopExecution does, and returns their number.
+// Stop ends all executions of a flight, as StopExecution does, and returns how many it ended.
 func (m *Machine) Stop(id flight.ID) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -186,15 +189,15 @@ func (m *Machine) Stop(id flight.ID) int {
 	return n
 }
 
-// Running is the number of running executions.
+// Running returns the number of running executions.
 func (m *Machine) Running() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.running)
 }
 
-// Close ends every execution and the contexts of their turns, and waits for them. After that, Start
-// fails.
+// Close ends all executions and cancels their turns, and waits until they have ended. After Close,
+// Start fails.
 func (m *Machine) Close() {
 	m.mu.Lock()
 	m.closed = true

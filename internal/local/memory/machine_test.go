@@ -75,7 +75,7 @@ func TestAFailedTurnIsTriedAgainAfterTheLeaseThenTheFlightIsDead(t *testing.T) {
 			},
 		}, func(_ context.Context, s flight.State) (flight.State, error) {
 			at = append(at, time.Since(begin))
-			s.Remaining.Drop(0) // the change of a lost turn to its state is lost
+			s.Remaining.Drop(0) // a failed turn's change of the state must be lost
 			return s, lost
 		})
 		defer m.Close()

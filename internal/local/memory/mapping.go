@@ -11,16 +11,17 @@ import (
 )
 
 // Handler is a Lambda function behind an event source mapping with ReportBatchItemFailures. It
-// returns the ids of the messages to keep; the mapping deletes all others of the batch. An error
-// keeps the whole batch. An id that is empty or not in the batch does the same.
+// returns the ids of failed messages. The mapping deletes all other messages of the batch. If the
+// handler returns an error, or an id that is empty or not in the batch, the mapping deletes no
+// message.
 type Handler func(ctx context.Context, batch []queue.Message) (failed []string, err error)
 
-// MappingSettings describe an event source mapping.
+// MappingSettings contains the settings of an event source mapping.
 type MappingSettings struct {
-	Batch   int           // in a batch at most, 1 to 10,000
-	Window  time.Duration // how long it collects after the first message; 0: not at all
-	Pollers int           // concurrent batches: MaximumConcurrency
-	Report  func(error)   // called with the error that kept a batch, concurrently; may be nil
+	Batch   int           // the largest number of messages in a batch, 1 to 10,000
+	Window  time.Duration // how long the mapping collects messages after the first one; 0 means that it does not wait
+	Pollers int           // how many batches are handled at the same time, like MaximumConcurrency
+	Report  func(error)   // called with the error because of which a batch was not deleted, also concurrently; may be nil
 }
 
 // Mapping receives batches from a queue and passes them to a function.
@@ -30,7 +31,7 @@ type Mapping struct {
 	handle Handler
 }
 
-// NewMapping returns a mapping that starts with Run. Batch and Pollers are at least one.
+// NewMapping returns a mapping, which starts with Run. It raises Batch and Pollers to at least 1.
 func NewMapping(q *Queue, set MappingSettings, handle Handler) *Mapping {
 	set.Batch, set.Pollers = max(set.Batch, 1), max(set.Pollers, 1)
 	if set.Report == nil {
@@ -39,8 +40,8 @@ func NewMapping(q *Queue, set MappingSettings, handle Handler) *Mapping {
 	return &Mapping{queue: q, set: set, handle: handle}
 }
 
-// Run polls until ctx ends, and returns when every call of the handler has returned. The handler's
-// context ends with ctx; its answer still counts.
+// Run polls until ctx ends, and returns when all calls of the handler have returned. The context of
+// the handler ends with ctx, but its answer still counts.
 func (m *Mapping) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	for range m.set.Pollers {
@@ -65,7 +66,7 @@ func (m *Mapping) poll(ctx context.Context) {
 			m.set.Report(err)
 			continue
 		}
-		// The service deletes the messages even after the function was stopped, so not with ctx.
+		// SQS deletes the messages even after ctx has ended, so do not use ctx here.
 		m.queue.Delete(context.WithoutCancel(ctx), done)
 	}
 }

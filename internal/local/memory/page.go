@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// pageOf returns one page of a list, sorted by position: up to limit items after the cursor that
-// keep accepts. It also returns the next page's cursor, which is empty at the end.
+// pageOf returns one page of a list, sorted by position: up to limit items after the cursor for
+// which keep returns true. It also returns the cursor of the next page, which is empty after the
+// last page.
 func pageOf[T any](all iter.Seq[T], keep func(T) bool, cursor string, limit int, at func(T) position) (page []T,
 	next string, err error,
 ) {
@@ -22,8 +23,8 @@ func pageOf[T any](all iter.Seq[T], keep func(T) bool, cursor string, limit int,
 	if limit < 1 {
 		return nil, "", fmt.Errorf("limit is %d, but must be at least 1", limit)
 	}
-	// It keeps the first items and one more, which shows that there is a next page. Sorting the
-	// whole list for each page would take most of the time of a caller that reads all pages.
+	// page contains the first items and one more, which shows that there is a next page. Sorting
+	// the whole list for each page would be too slow for a caller that reads all pages.
 	for it := range all {
 		place := at(it)
 		if !keep(it) || place.compare(after) <= 0 || len(page) > limit && place.compare(at(page[limit])) > 0 {
@@ -41,7 +42,7 @@ func pageOf[T any](all iter.Seq[T], keep func(T) bool, cursor string, limit int,
 }
 
 // position is a place in a list that is sorted by time, then by id. The zero position is before
-// everything.
+// every item.
 type position struct {
 	at time.Time
 	id string
@@ -51,7 +52,7 @@ func (p position) compare(q position) int {
 	return cmp.Or(p.at.Compare(q.at), strings.Compare(p.id, q.id))
 }
 
-// String is the cursor that [parseCursor] reads.
+// String returns the position as a cursor, which [parseCursor] reads.
 func (p position) String() string {
 	return strconv.FormatInt(p.at.Unix(), 10) + "." + strconv.Itoa(p.at.Nanosecond()) + ":" + p.id
 }

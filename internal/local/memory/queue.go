@@ -13,22 +13,22 @@ import (
 	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// QueueSettings describe an SQS standard queue.
+// QueueSettings contains the settings of an SQS standard queue.
 type QueueSettings struct {
-	Name            string        // also the MovedFrom of messages that it moves to DeadLetter
-	Visibility      time.Duration // how long a received message stays invisible, 0 for SQS's 30 s
-	Retention       time.Duration // counted from Sent, 0 for SQS's 4 days
+	Name            string        // the name of the queue; also the MovedFrom of messages that it moves to DeadLetter
+	Visibility      time.Duration // how long a received message stays invisible; 0 means 30 s, as in SQS
+	Retention       time.Duration // how long a message is kept, counted from Sent; 0 means 4 days, as in SQS
 	MaxReceiveCount int           // receives before a message is moved to DeadLetter, 0 for no redrive policy
-	DeadLetter      *Queue        // nil for no redrive policy
-	MaxInFlight     int           // 0 for [emulation.MaxInFlight]; at the limit receivers wait
+	DeadLetter      *Queue        // the dead-letter queue; nil means no redrive policy
+	MaxInFlight     int           // while so many messages are in flight, receivers wait; 0 means [emulation.MaxInFlight]
 
-	// Deliver is called once for each sent message, under the queue's lock; it may be nil. A
-	// standard queue may deliver late, out of order, or twice. The second copy has the same id and
-	// its own receipt handle.
+	// Deliver is called once for each sent message, under the queue's lock, and may be nil. It
+	// imitates a standard queue, which may deliver a message late, out of order, or twice. The
+	// second copy has the same id and another receipt handle.
 	Deliver func() (late time.Duration, twice bool)
 }
 
-// Queue runs an [emulation.Queue] with a clock. All methods are safe for concurrent use.
+// Queue runs an [emulation.Queue] with a clock. A Queue is safe for concurrent use.
 type Queue struct {
 	clk     clock.Clock
 	deliver func() (late time.Duration, twice bool)
@@ -36,7 +36,7 @@ type Queue struct {
 
 	mu      sync.Mutex
 	q       *emulation.Queue
-	waiters []*waiter // calls that wait for messages; the first is served next
+	waiters []*waiter // the calls that wait for messages; the first one gets the next messages
 }
 
 var _ queue.Queue = (*Queue)(nil)
@@ -55,17 +55,19 @@ func NewQueue(clk clock.Clock, set QueueSettings) *Queue {
 	return &Queue{clk: clk, deliver: set.Deliver, keep: forgetful{}, q: emulation.NewQueue(s)}
 }
 
-// The rooms of a queue's messages: one for what never changes, one for each message's place.
+// The rooms of a Keeper for the messages of a queue. The body of a message, which never changes,
+// has another room than the message's place.
 func (q *Queue) roomBodies() string { return "body " + q.Name() }
 func (q *Queue) roomPlaces() string { return "message " + q.Name() }
 
-// RoomClock is the room of the newest time that a queue saw, by the queue's name.
+// RoomClock is the room for the latest times of a run, by the name of the queue that saw the time.
 const RoomClock = "clock"
 
-// sequence is the key of the highest number of a message.
+// sequence is the key under which the highest number of a message is stored.
 const sequence = "last"
 
-// Keep restores the stored messages, and stores all changes from now on. Call it before any use.
+// Keep restores the messages that the Keeper has stored. From then on, the queue stores all changes
+// in the Keeper. Call Keep before any other method.
 func (q *Queue) Keep(k Keeper) error {
 	bodies := map[string]keptMessage{}
 	err := restore(k, q.roomBodies(), func(key string, m keptMessage) error {
@@ -91,7 +93,7 @@ func (q *Queue) Keep(k Keeper) error {
 		return err
 	}
 	q.keep = k
-	q.q.Placed = q.placed
+	q.q.Placed = q.keepPlace
 	q.q.Left = func(m *emulation.Message, _ emulation.Departure) {
 		key := numbered(m)
 		k.Delete(q.roomBodies(), key)
@@ -102,8 +104,8 @@ func (q *Queue) Keep(k Keeper) error {
 
 func numbered(m *emulation.Message) string { return fmt.Sprintf("%016x", m.Number()) }
 
-// placed stores a message that changed its place.
-func (q *Queue) placed(m *emulation.Message, until time.Time) {
+// keepPlace stores a message that changed its place in the Keeper.
+func (q *Queue) keepPlace(m *emulation.Message, until time.Time) {
 	key, i := numbered(m), q.q.ImageOf(m, until)
 	if m.ReceiveCount == 0 {
 		q.keep.Put(q.roomBodies(), key, keptMessage{[]byte(i.Body), i.Attributes})
@@ -114,17 +116,17 @@ func (q *Queue) placed(m *emulation.Message, until time.Time) {
 	q.keep.Put(RoomClock, q.Name(), q.clk.Now())
 }
 
-// Each calls f with every message, and whether it is delayed.
+// Each calls f with every message. delayed says whether the message is delayed.
 func (q *Queue) Each(f func(m queue.Message, delayed bool)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.q.Each(f)
 }
 
-// Name is the name given in the settings.
+// Name returns the name in the settings.
 func (q *Queue) Name() string { return q.q.Name }
 
-// now is the time since the queue's origin.
+// now returns the time since the origin of the queue.
 func (q *Queue) now() time.Duration { return q.clk.Now().Sub(q.q.Origin) }
 
 // Send puts messages into the queue, except those that SQS would refuse.
@@ -146,8 +148,8 @@ func (q *Queue) Send(ctx context.Context, out []queue.Outgoing) []error {
 	})
 }
 
-// Hold makes messages in flight invisible for d from now. As in SQS, a total of more than twelve
-// hours since the receive is an error, which changes nothing.
+// Hold makes messages in flight invisible for d from now. As in SQS, a message may be invisible for
+// at most twelve hours after its receive. Otherwise Hold returns an error and changes nothing.
 func (q *Queue) Hold(ctx context.Context, receipts []string, d time.Duration) []error {
 	return entries(ctx, q, "hold", receipts, func(now time.Duration, receipt *string) error {
 		m, latest := q.q.Find(*receipt)
@@ -158,8 +160,8 @@ func (q *Queue) Hold(ctx context.Context, receipts []string, d time.Duration) []
 	})
 }
 
-// Delete deletes the messages whose latest receipt is given, even if they are visible again. An
-// older receipt does nothing.
+// Delete deletes the messages whose latest receipts are given, even if they are visible again. It
+// ignores receipts of earlier receives.
 func (q *Queue) Delete(ctx context.Context, receipts []string) []error {
 	return entries(ctx, q, "delete", receipts, func(_ time.Duration, receipt *string) error {
 		if m, latest := q.q.Find(*receipt); latest {
@@ -169,7 +171,7 @@ func (q *Queue) Delete(ctx context.Context, receipts []string) []error {
 	})
 }
 
-// entries calls do for each entry of a call, and then serves the waiting receivers.
+// entries calls do for each entry of a call. Then it gives visible messages to waiting receivers.
 func entries[T any](ctx context.Context, q *Queue, doing string, in []T,
 	do func(now time.Duration, entry *T) error,
 ) []error {
@@ -189,7 +191,7 @@ func entries[T any](ctx context.Context, q *Queue, doing string, in []T,
 	return queue.Answer(errs)
 }
 
-// accept takes a message that the redrive policy of another queue moves here.
+// accept adds a message that the redrive policy of another queue moves to this queue.
 func (q *Queue) accept(msg queue.Message) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -198,11 +200,11 @@ func (q *Queue) accept(msg queue.Message) {
 	q.offer(now)
 }
 
-// QueueCounts are what SQS calls ApproximateNumberOfMessages, NotVisible and Delayed. Here they are
-// exact.
+// QueueCounts contains the numbers of messages that SQS calls ApproximateNumberOfMessages,
+// NotVisible and Delayed. Here these numbers are exact.
 type QueueCounts = emulation.Counts
 
-// Counts counts the messages at this moment.
+// Counts returns the numbers of messages at this moment.
 func (q *Queue) Counts() QueueCounts {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -212,8 +214,8 @@ func (q *Queue) Counts() QueueCounts {
 	return q.q.Counts()
 }
 
-// Oldest is when the oldest message arrived, and whether there is one. Delayed messages do not
-// count.
+// Oldest returns when the oldest message arrived, or false if there is none. It ignores delayed
+// messages.
 func (q *Queue) Oldest() (came time.Time, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -84,7 +84,7 @@ func TestABatchClosesAtItsSizeAtOnce(t *testing.T) {
 		big := strings.Repeat("x", 1<<20-1)
 		send(t, q, big, big, big, big, big, big, big)
 		got, _ = q.Gather(t.Context(), 100, time.Minute)
-		if got, want := len(got), 6; got != want { // "c" and five large ones: a sixth would exceed 6 MB
+		if got, want := len(got), 6; got != want { // "c" and five large messages: a sixth would exceed 6 MB
 			t.Errorf("%d messages in the batch, want %d", got, want)
 		}
 		if got := time.Since(start); got != 0 {

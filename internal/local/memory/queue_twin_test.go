@@ -19,12 +19,12 @@ import (
 	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// plainMessage is a message of a slow and simple queue, which the tests compare with the real one.
-// It is a list that is searched from the front.
+// plainMessage is a message of a plainQueue. That is a slow and simple list, which the tests
+// compare with the real queue.
 type plainMessage struct {
 	body     string
 	sent     time.Time
-	from     time.Time // visible from then on
+	from     time.Time // the time from which the message is visible
 	received time.Time
 	receipt  string
 	count    int
@@ -59,7 +59,7 @@ func (q *plainQueue) find(receipt string) *plainMessage {
 	return nil
 }
 
-// handClock is set by hand. Waiting on it is cancelled.
+// handClock is a clock that the test sets. A call that waits on it ends at once with an error.
 type handClock struct{ now time.Time }
 
 func (c *handClock) pass(d time.Duration) { c.now = c.now.Add(d) }
@@ -116,8 +116,8 @@ func TestTheQueueDoesWhatAPlainListDoes(t *testing.T) {
 					t.Fatal(err)
 				}
 				if before.InFlight < set.MaxInFlight && before.Visible > 0 {
-					// The queue only decides about a message at its front, which the list cannot
-					// know. So the list copies the decision from the dead-letter queue.
+					// The queue decides about a message only when it is at the front, which the
+					// list cannot know. So the list looks into the dead-letter queue.
 					twin.settleUpTo(clk.now, dead)
 				}
 				for _, m := range got {

@@ -10,27 +10,28 @@ import (
 	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// chunk is how many messages each of several waiting pollers gets at a time, as with one
-// ReceiveMessage.
+// chunk is how many messages each of several waiting pollers gets at a time: as many as one
+// ReceiveMessage returns.
 const chunk = queue.MaxEntries
 
 // waiter is a call that waits for messages. The queue's lock protects its fields.
 type waiter struct {
 	emulation.Batch
-	armed time.Duration // when it wakes by its timer
+	armed time.Duration // when the timer of this call will wake it
 	wake  chan struct{}
 }
 
-// Receive is ReceiveMessage: it returns up to limit messages, and waits up to wait for the first.
-// The answer may be empty.
+// Receive works like ReceiveMessage of SQS. It returns up to limit messages, and waits for the
+// first message at most for the time wait. The answer may be empty.
 func (q *Queue) Receive(ctx context.Context, limit int, wait time.Duration) ([]queue.Message, error) {
 	return q.receive(ctx, limit, wait, 0)
 }
 
 // Gather collects one batch of an event source mapping. It waits for the first message until ctx
-// ends, and then collects up to limit messages. It ends when the window has passed since the first
-// one, or when the next message would exceed [emulation.MaxBatchBytes]. The visibility of each
-// message counts from its own receive. If ctx ends before, the messages are visible again.
+// ends, and then collects up to limit messages. Gather returns when the window has passed since the
+// first message, or when the next message would exceed [emulation.MaxBatchBytes]. The visibility
+// timeout of each message counts from its own receive. If ctx ends first, Gather makes the messages
+// visible again.
 func (q *Queue) Gather(ctx context.Context, limit int, window time.Duration) ([]queue.Message, error) {
 	return q.receive(ctx, limit, emulation.Never, window)
 }
@@ -50,7 +51,7 @@ func (q *Queue) receive(ctx context.Context, limit int, wait, window time.Durati
 	w := &waiter{Batch: emulation.NewBatch(limit, window), wake: make(chan struct{}, 1)}
 	q.waiters = append(q.waiters, w)
 	for {
-		w.armed = now // awake
+		w.armed = now // the call is awake
 		q.offer(now)
 		switch {
 		case w.Full:
@@ -77,7 +78,7 @@ func (q *Queue) receive(ctx context.Context, limit int, wait, window time.Durati
 	}
 }
 
-// sleep waits until the waiter is woken, d has passed or ctx ends.
+// sleep waits until w is woken, until d has passed or until ctx ends.
 func (q *Queue) sleep(ctx context.Context, w *waiter, d time.Duration) {
 	if d < emulation.Never/2 {
 		timed, cancel := q.clk.Deadline(ctx, d)
@@ -90,8 +91,8 @@ func (q *Queue) sleep(ctx context.Context, w *waiter, d time.Duration) {
 	}
 }
 
-// offer makes messages visible that are due, and gives visible messages to the waiters in turn. It
-// makes sure that a waiter is awake when the next message becomes visible.
+// offer makes messages visible whose time has come, and gives visible messages to the waiters in
+// turn. It makes sure that a waiter wakes when the next message becomes visible.
 func (q *Queue) offer(now time.Duration) {
 	q.q.Advance(now)
 	for len(q.waiters) > 0 && q.q.Front(now) != nil {
@@ -106,7 +107,8 @@ func (q *Queue) offer(now time.Duration) {
 	q.rearm()
 }
 
-// fill gives a waiter a chunk of messages, or all that fit if it has no window.
+// fill gives a chunk of messages to a waiter. If the waiter has no window, it gets as many as fit
+// into its batch.
 func (w *waiter) fill(q *emulation.Queue, now time.Duration) {
 	n, first := chunk, len(w.Messages) == 0
 	if w.Window == 0 {
@@ -114,7 +116,7 @@ func (w *waiter) fill(q *emulation.Queue, now time.Duration) {
 	}
 	w.Fill(q, now, n)
 	w.Full = w.Full || w.Window == 0
-	if w.Full || first { // with the first message the end is known, and its timer must be set
+	if w.Full || first { // the first message determines the end of the batch, so the waiter must set its timer
 		w.nudge()
 	}
 }
@@ -123,8 +125,7 @@ func (q *Queue) leave(w *waiter) {
 	q.waiters = slices.DeleteFunc(q.waiters, func(other *waiter) bool { return other == w })
 }
 
-// rearm wakes one waiter if all would sleep past the time at which the next message becomes
-// visible.
+// rearm wakes one waiter if all waiters would still sleep when the next message becomes visible.
 func (q *Queue) rearm() {
 	at, ok := q.q.Next()
 	if !ok || len(q.waiters) == 0 || slices.ContainsFunc(q.waiters, func(w *waiter) bool { return w.armed <= at }) {

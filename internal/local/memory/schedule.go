@@ -23,15 +23,16 @@ func NewSchedule() *Schedule {
 	return &Schedule{shelf: shelf{keep: forgetful{}}, items: map[string]schedule.Item{}}
 }
 
-// roomItems is the room of scheduled events, by id.
+// roomItems is the room of a Keeper for scheduled events, by id.
 const roomItems = "scheduled"
 
 type keptItem struct {
 	schedule.Item
-	Key []byte // not UTF-8 if packed
+	Key []byte // as bytes, because a packed key is not UTF-8
 }
 
-// Keep restores the stored events, and stores all changes from now on. Call it before any use.
+// Keep restores the events that the Keeper has stored. From then on, the store stores all changes
+// in the Keeper. Call Keep before any other method.
 func (s *Schedule) Keep(k Keeper) error {
 	s.keep = k
 	return restore(k, roomItems, func(id string, it keptItem) error {
@@ -54,7 +55,8 @@ func (s *Schedule) Put(ctx context.Context, it schedule.Item) error {
 	})
 }
 
-// Due sorts by the time when items are due, then by id. The cursor is the position of the last one.
+// Due returns items that are due until the given time, sorted by the time when they are due, then
+// by id. The cursor is the position of the last item of a page.
 func (s *Schedule) Due(ctx context.Context, until time.Time, cursor string, limit int) ([]schedule.Item, string,
 	error,
 ) {
@@ -65,7 +67,8 @@ func (s *Schedule) Due(ctx context.Context, until time.Time, cursor string, limi
 	return page, next, err
 }
 
-// List sorts like Due.
+// List returns items of one document, or of all if doc is empty, in the order of Due. The items
+// have no body and no attributes.
 func (s *Schedule) List(ctx context.Context, doc shard.DocID, cursor string, limit int) ([]schedule.Item, string,
 	error,
 ) {
@@ -87,7 +90,7 @@ func (s *Schedule) page(ctx context.Context, cursor string, limit int, keep func
 	return page, next, err
 }
 
-// Get returns a copy.
+// Get returns a copy of the item, or false if it does not exist.
 func (s *Schedule) Get(ctx context.Context, id string) (it schedule.Item, found bool, err error) {
 	err = s.look(ctx, "get scheduled event", func() error {
 		it, found = s.items[id]
@@ -106,7 +109,7 @@ func (s *Schedule) Delete(ctx context.Context, id string) error {
 	})
 }
 
-// Len is the number of items.
+// Len returns the number of items.
 func (s *Schedule) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

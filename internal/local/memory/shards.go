@@ -15,14 +15,14 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// buckets divides the rows, so that writers of different documents rarely wait for each other, and
-// a scan sorts few rows at a time.
+// buckets is the number of parts into which the table is divided. With many parts, writers of
+// different documents rarely wait for each other, and a scan sorts few rows at a time.
 const buckets = 256
 
 // Shards is a table of rows. Each write is atomic, and every read is consistent.
 type Shards struct {
-	// Watch is called with each change of a row, in the order of the row's changes; may be nil. It
-	// must neither wait nor use the table. Set it before any use.
+	// Watch is called with each change of a row, in the order of the changes. It may be nil. Watch
+	// must neither wait nor use the table. Set it before any method is called.
 	Watch func(before, after shard.Row)
 
 	keep    Keeper
@@ -51,10 +51,11 @@ func NewShards() *Shards {
 	return s
 }
 
-// roomRows is the room of rows.
+// roomRows is the room of a Keeper for rows.
 const roomRows = "row"
 
-// keptRow is the stored form of a row, because packed order keys and digests are not UTF-8.
+// keptRow is the form in which a Keeper stores a row. Order keys and digests are byte slices,
+// because they are not UTF-8.
 type keptRow struct {
 	shard.Row
 	Pending, Committed, Claimed, ClaimedWas, Dead, Content, TakenBack []byte
@@ -79,7 +80,8 @@ func (k keptRow) row() shard.Row {
 	return r
 }
 
-// Keep restores the stored rows, and stores all changes from now on. Call it before any use.
+// Keep restores the rows that the Keeper has stored. From then on, the table stores all changes in
+// the Keeper. Call Keep before any other method.
 func (s *Shards) Keep(k Keeper) error {
 	s.keep = k
 	return restore(k, roomRows, func(key string, kept keptRow) error {
@@ -110,7 +112,7 @@ func (s *Shards) bucket(doc shard.DocID) *bucket {
 	return &s.buckets[(h^h>>16)%buckets]
 }
 
-// Read returns the rows in the order of docs. It is always consistent.
+// Read returns the rows in the order of docs. Every read is consistent.
 func (s *Shards) Read(ctx context.Context, docs []shard.DocID, _ shard.Consistency) ([]shard.Row, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("read rows: %w", err)
@@ -123,7 +125,8 @@ func (s *Shards) Read(ctx context.Context, docs []shard.DocID, _ shard.Consisten
 	return rows, nil
 }
 
-// Row is one row. Nobody pays for it: it is for who looks at the table from outside.
+// Row returns one row. It does not count as a read, because tests and tools use it, and not lull's
+// functions.
 func (s *Shards) Row(doc shard.DocID) shard.Row {
 	b := s.bucket(doc)
 	b.mu.Lock()
@@ -165,7 +168,7 @@ func (s *Shards) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 	return old, nil
 }
 
-// All iterates over the rows, in no order. The loop must not use the table.
+// All iterates over all rows, in no order. The body of the loop must not use the table.
 func (s *Shards) All() iter.Seq[shard.Row] {
 	return func(yield func(shard.Row) bool) {
 		for i := range s.buckets {
@@ -187,8 +190,8 @@ func (b *bucket) each(yield func(shard.Row) bool) bool {
 	return true
 }
 
-// Scan returns the rows of a segment's buckets, each bucket sorted by key. A row that is written
-// during a scan may be missed or returned in its new state, as in DynamoDB.
+// Scan returns the rows of a segment, bucket by bucket, each bucket sorted by key. As in DynamoDB,
+// a scan may miss a row that is written in the meantime, or return the new state.
 func (s *Shards) Scan(ctx context.Context, segment, segments int, cursor string, limit int) ([]shard.Row, string,
 	error,
 ) {
@@ -221,7 +224,7 @@ func (s *Shards) Scan(ctx context.Context, segment, segments int, cursor string,
 	return rows, "", nil
 }
 
-// after lists the rows whose key is greater, sorted.
+// after returns the rows whose key is greater than doc, sorted.
 func (b *bucket) after(doc shard.DocID) []shard.Row {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -235,17 +238,17 @@ func (b *bucket) after(doc shard.DocID) []shard.Row {
 	return rows
 }
 
-// ShardCounts counts the requests to a table. Writes includes refused ones, because each consumes
-// its unit.
+// ShardCounts contains the numbers of requests to a table. Writes includes refused writes, because
+// DynamoDB charges for a refused write, too.
 type ShardCounts struct{ Reads, Writes, Refused int64 }
 
-// Counts returns the counts of rows read, writes tried and writes refused, since the table was
-// made.
+// Counts returns how many rows were read, and how many writes were tried and refused, since the
+// table was created.
 func (s *Shards) Counts() ShardCounts {
 	return ShardCounts{Reads: s.reads.Load(), Writes: s.writes.Load(), Refused: s.refused.Load()}
 }
 
-// Len is the number of rows.
+// Len returns the number of rows.
 func (s *Shards) Len() (n int) {
 	for range s.All() {
 		n++

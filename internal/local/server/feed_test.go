@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// serve runs a stack that waits for no window, and its server.
+// serve runs a stack without batching windows, and its server.
 func serve(t *testing.T, change func(*config.Config)) (*dev.Engine, string) {
 	t.Helper()
 	cfg := config.Default()

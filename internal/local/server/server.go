@@ -1,5 +1,5 @@
-// Package server serves a `lull dev` over HTTP: the console, search, publish, and the requests of
-// the commands. It has no authentication: put a [console.Guard] in front of it.
+// Package server is the HTTP server of `lull dev`: the console, search, publish, and the requests
+// of the commands. It has no authentication: wrap the handler in a [console.Guard].
 package server
 
 import (
@@ -20,7 +20,8 @@ import (
 	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// Handler serves an engine, and the console that o describes; o.API answers the commands, too.
+// Handler returns the HTTP handler for an engine and for the console that o describes. o.API also
+// answers the requests of commands.
 //
 //	GET  /                                      the console (package console)
 //	GET  /search?q=&field=&collection=&limit=&prefix=
@@ -90,11 +91,12 @@ func status(r *http.Request, e *dev.Engine) (any, error) {
 	return state, nil
 }
 
-// breath is how often a feed without commits sends a sign of life, so that no proxy closes it.
+// breath is how often a feed without commits sends a comment line, so that no proxy closes the
+// connection.
 const breath = 15 * time.Second
 
-// commits sends each commit until the client disconnects. It disconnects a client that reads too
-// slowly.
+// commits sends each commit to the client until the client disconnects. It closes the connection of
+// a client that reads too slowly.
 func commits(w http.ResponseWriter, r *http.Request, e *dev.Engine) {
 	if e.Feed == nil {
 		console.Fail(w, http.StatusNotFound, "commitFeed: commits are not published here: set it to true in the settings")
@@ -108,7 +110,7 @@ func commits(w http.ResponseWriter, r *http.Request, e *dev.Engine) {
 	text := ": commits from now on\n\n"
 	for {
 		if _, err := io.WriteString(w, text); err != nil || out.Flush() != nil {
-			return // the client is gone
+			return // the client has disconnected
 		}
 		select {
 		case told, more := <-events:

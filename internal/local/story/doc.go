@@ -1,5 +1,5 @@
-// Package story describes the decisions of a `lull dev` in words: line by line while it runs
-// ([Narrator]), or all decisions about one document ([Recorder]).
+// Package story describes the decisions of `lull dev` in words. [Narrator] writes a line for each
+// decision while `lull dev` runs. [Recorder] returns all decisions about one document.
 //
-// It promises one line, with the reason, for each decision that affects when a document is written.
+// Each decision that affects when a document is written has one line, with the reason.
 package story

@@ -11,14 +11,14 @@ import (
 // recorded is how many of the latest notes a Recorder keeps.
 const recorded = 20_000
 
-// Recorder keeps the latest notes, for `lull explain`. It is a journal.
+// Recorder keeps the latest notes, for `lull explain`. It is a journal.Journal.
 type Recorder struct {
 	mu    sync.Mutex
 	notes []journal.Note
 	next  int
 }
 
-// Note keeps n. Above the limit it drops the oldest note.
+// Note keeps a note about a document. If the recorder is full, it drops the oldest note.
 func (r *Recorder) Note(n journal.Note) {
 	if n.Doc == "" {
 		return
@@ -33,7 +33,7 @@ func (r *Recorder) Note(n journal.Note) {
 	r.next = (r.next + 1) % recorded
 }
 
-// Decisions returns the decisions about a document from the kept notes, oldest first.
+// Decisions returns the decisions about a document, from the notes that are kept, oldest first.
 func (r *Recorder) Decisions(doc shard.DocID) []operate.Decision {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -6,25 +6,27 @@ import (
 	"github.com/lullhq/lull/internal/seam/journal"
 )
 
-// Trouble tells, of all decisions, that a sink does not take documents, why, and when it has taken
-// one again. While that lasts it repeats nothing but a reason that changed. It is a journal.
+// Trouble writes only the lines about a sink that accepts no documents: the reason, and when the
+// sink has accepted a document again. During such a time it writes a new line only if the reason
+// changes. It is a journal.Journal.
 type Trouble struct {
 	*Narrator
 
 	mu   sync.Mutex
-	open map[string]string // by sink: why it was asked nothing
-	told map[string]bool   // what was wrong with settings, once each
+	open map[string]string // by sink: why its circuit breaker is open
+	told map[string]bool   // the configuration errors that were already reported
 }
 
-// maxTold bounds what is remembered. Then all of it is told again.
+// maxTold limits how many configuration errors are remembered. At the limit, all are forgotten, and
+// may be reported again.
 const maxTold = 100
 
-// NewTrouble tells to a narrator.
+// NewTrouble returns a Trouble that writes its lines with a narrator.
 func NewTrouble(to *Narrator) *Trouble {
 	return &Trouble{Narrator: to, open: map[string]string{}, told: map[string]bool{}}
 }
 
-// Note tells a decision about a sink's trouble.
+// Note writes the line for a decision, if the decision is about a sink that accepts no documents.
 func (t *Trouble) Note(n journal.Note) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -43,7 +45,7 @@ func (t *Trouble) Note(n journal.Note) {
 			clear(t.told)
 		}
 		t.told[n.Sink+n.Detail] = true
-	case journal.Committed: // a ping proves little
+	case journal.Committed: // wait for a commit, because a successful ping does not show that the sink accepts documents
 		if !open {
 			return
 		}
