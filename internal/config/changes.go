@@ -6,23 +6,23 @@ import (
 	"slices"
 )
 
-// Change is one setting that two configurations do not agree on.
+// Change is one setting whose values differ between two configurations.
 type Change struct {
 	// Name is the dotted name as in lull.yaml, such as collections.news.quiet.
 	Name string
 	// Generic is Name as Settings lists it, such as collections.<name>.quiet.
 	Generic string
-	// Old and New are the values as lull.yaml writes them, cut and without passwords. Empty where
-	// that configuration does not have the setting.
+	// Old and New are the values as lull.yaml writes them, shortened and without passwords. A value
+	// is empty if its configuration does not have the setting.
 	Old, New string
 
 	old, new reflect.Value
 }
 
-// Lowered reports whether a number, a duration or a size is smaller than it was.
+// Lowered reports whether the new number, duration or size is smaller than the old one.
 func (c Change) Lowered() bool { return c.compare() < 0 }
 
-// Raised reports whether a number, a duration or a size is greater than it was.
+// Raised reports whether the new number, duration or size is greater than the old one.
 func (c Change) Raised() bool { return c.compare() > 0 }
 
 func (c Change) compare() int {
@@ -37,8 +37,9 @@ func (c Change) compare() int {
 	return 0
 }
 
-// Changes lists the settings that two complete configurations do not agree on, by name. An entry of
-// sources, collections or sinks that only one of them has is all of its settings.
+// Changes lists the settings whose values differ between two complete configurations, by name. If
+// only one configuration has an entry of sources, collections or sinks, all settings of that entry
+// are listed.
 func Changes(older, newer *Config) []Change {
 	all := make(map[string]Change)
 	walk(reflect.ValueOf(*older), at{}, func(p at, v reflect.Value) {

@@ -11,14 +11,14 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// Collection are the options of one collection. A nil override means the setting of
-// Config.Debounce.
+// Collection is the settings of one collection. If an override of a timing is nil, the setting of
+// Config.Debounce applies.
 type Collection struct {
-	// Sink names the sink of its documents. Empty means Sinks, or Config.DefaultSink if Sinks is
-	// empty.
+	// Sink names the sink of the collection's documents. If Sink is empty, Sinks applies, and if both
+	// are empty, Config.DefaultSink.
 	Sink string `json:"sink"`
-	// Sinks names several sinks instead of one. Each has its own rows, queues and dead letters. The
-	// first sink uses the rows of a single sink, so it must stay the first.
+	// Sinks names several sinks instead of one. Each sink has its own rows, queues and dead letters.
+	// The first sink uses the rows that a collection with a single sink has, so it must stay first.
 	Sinks []string `json:"sinks"`
 	// Quiet overrides debounce.quiet.
 	Quiet *time.Duration `json:"quiet"`
@@ -30,17 +30,18 @@ type Collection struct {
 	MinInterval *time.Duration `json:"minInterval"`
 	// Leading overrides debounce.leading.
 	Leading *bool `json:"leading"`
-	// Unchanged overrides what its sink says.
+	// Unchanged overrides the sink's setting unchanged.
 	Unchanged *sink.Unchanged `json:"unchanged"`
-	// ExpectedRate is its part of queues.expectedRate, in messages a second. Default, and where 0: what
-	// the other collections leave.
+	// ExpectedRate is the collection's part of queues.expectedRate, in messages a second. If it is 0,
+	// the collection shares the part that the rates of other collections leave. Default 0.
 	ExpectedRate int `json:"expectedRate"`
-	// Enrich is a service that adds fields to its documents before they are written. Nil means none.
+	// Enrich is a service that adds fields to the collection's documents before they are written. It
+	// is nil if the collection has no such service.
 	Enrich *Enrich `json:"enrich"`
 }
 
-// For returns the timing of a collection: Debounce with the collection's overrides. A collection
-// without an entry has Debounce itself.
+// For returns the timing of a collection: Debounce with the collection's overrides. For a collection
+// without an entry, it returns Debounce unchanged.
 func (c *Config) For(collection string) Debounce {
 	d, o := c.Debounce, c.Collections[collection]
 	override(&d.Quiet, o.Quiet)
@@ -54,8 +55,8 @@ func (c *Config) For(collection string) Debounce {
 	return d
 }
 
-// maxWaitFor is the max wait if the settings name none: room for a few quiet windows. If quiet is
-// longer than maxHold, it is returned, so that the error names quiet alone.
+// maxWaitFor is the default max wait for a quiet window: long enough for a few quiet windows. If
+// quiet is longer than maxHold, maxWaitFor returns quiet, so that the error names only quiet.
 func maxWaitFor(quiet time.Duration) time.Duration {
 	return max(30*time.Second, min(4*quiet, maxHold), quiet)
 }
@@ -63,13 +64,13 @@ func maxWaitFor(quiet time.Duration) time.Duration {
 // capOf is the max wait of a collection that sets its quiet window but not its max wait.
 func (c *Config) capOf(quiet time.Duration) time.Duration {
 	if d := c.Debounce; d.MaxWait == maxWaitFor(d.Quiet) {
-		return maxWaitFor(quiet) // the general max wait follows from the general quiet window, too
+		return maxWaitFor(quiet) // the general max wait also follows from the general quiet window
 	}
 	return max(c.Debounce.MaxWait, maxWaitFor(quiet))
 }
 
-// SetQuiet sets debounce.quiet, and computes again the settings that follow from it and are not
-// set.
+// SetQuiet sets debounce.quiet. Then it computes the default max wait and the default expected rate
+// again, because both follow from the quiet window.
 func (c *Config) SetQuiet(quiet time.Duration) {
 	if c.Queues.ExpectedRate == c.expectedRate() {
 		c.Queues.ExpectedRate = 0
@@ -88,8 +89,8 @@ func override[T any](to *T, by *T) {
 	}
 }
 
-// SinksFor returns the names of the sinks of a collection, never none: those that its entry names,
-// otherwise the default sink.
+// SinksFor returns the names of the sinks of a collection. If its entry names no sink, it returns
+// the default sink. So the result is never empty.
 func (c *Config) SinksFor(collection string) []string {
 	if o := c.Collections[collection]; len(o.Sinks) > 0 {
 		return o.Sinks
@@ -99,8 +100,8 @@ func (c *Config) SinksFor(collection string) []string {
 	return []string{c.DefaultSink}
 }
 
-// SinkOf returns the sink that the row of a document is for, by its key. A row of a sink that the
-// settings no longer have counts as the first one's.
+// SinkOf returns the sink to which a document's row belongs, according to the row's key. If the
+// settings no longer have that sink, the row counts as a row of the collection's first sink.
 func (c *Config) SinkOf(doc shard.DocID) string {
 	if name := doc.Sink(); name != "" {
 		if _, exists := c.Sinks[name]; exists {
@@ -110,8 +111,9 @@ func (c *Config) SinkOf(doc shard.DocID) string {
 	return c.SinksFor(string(doc.Collection()))[0]
 }
 
-// RowAt returns the key of a document's row for a sink, and whether its collection is written
-// there. If it is not, the key is that of the first sink.
+// RowAt returns the key of a document's row for a sink, and whether the document's collection is
+// written to that sink. If the collection is not written there, RowAt returns the key for the first
+// sink.
 func (c *Config) RowAt(doc shard.DocID, sink string) (shard.DocID, bool) {
 	switch slices.Index(c.SinksFor(string(doc.Collection())), sink) {
 	case -1:
@@ -122,7 +124,7 @@ func (c *Config) RowAt(doc shard.DocID, sink string) (shard.DocID, bool) {
 	return doc.In(sink), true
 }
 
-// RowsOf returns the keys of all rows of a document, that of the first sink first.
+// RowsOf returns the keys of all rows of a document, in the order of the collection's sinks.
 func (c *Config) RowsOf(doc shard.DocID) []shard.DocID {
 	var rows []shard.DocID
 	for _, sink := range c.SinksFor(string(doc.Collection())) {
@@ -132,8 +134,8 @@ func (c *Config) RowsOf(doc shard.DocID) []shard.DocID {
 	return rows
 }
 
-// Companions returns the sinks that must get each message sent to this sink. The sink itself is
-// first. Then come, sorted, the other sinks of the collections that share it.
+// Companions returns the sinks that must get each message sent to this sink. The first is this sink
+// itself. The other sinks of the collections that have this sink follow, sorted.
 func (c *Config) Companions(sink string) []string {
 	var others []string
 	for _, o := range c.Collections {
@@ -149,18 +151,18 @@ func (c *Config) Companions(sink string) []string {
 // FannedOut reports whether a collection has several sinks.
 func (c *Config) FannedOut(collection string) bool { return len(c.SinksFor(collection)) > 1 }
 
-// Keeps reports whether a document of the collection is committed without a write where the sink
-// has its very bytes.
+// Keeps reports whether lull commits a document of the collection without a write if the sink
+// already has the same bytes.
 func (c *Config) Keeps(collection, name string) bool {
 	to := c.Sinks[name]
 	override(&to.Unchanged, c.Collections[collection].Unchanged)
 	return to.Unchanged == sink.Keep
 }
 
-// Generation names where a collection's documents are in a sink, as far as the settings know: its
-// engine, its index, and the operator's text. A commit under another generation does not count as
-// unchanged. The sink adds which index that is, see [sink.Generator]. lull compares the bytes
-// before they are enriched, so the collection's enricher is part of the generation.
+// Generation names the place of a collection's documents in a sink, as far as the settings know it:
+// the engine, the index, and the operator's text. A commit under another generation does not count
+// as unchanged. The sink adds an id of the index itself, see [sink.Generator]. lull compares the
+// bytes before they are enriched, so the collection's enricher is part of the generation.
 func (c *Config) Generation(collection, name string) string {
 	to := c.Sinks[name]
 	parts := []string{name, to.Kind, to.URL, to.Index, to.Generation}
@@ -170,12 +172,12 @@ func (c *Config) Generation(collection, name string) string {
 	return strings.Join(parts, "\n")
 }
 
-// CollectionFor returns the collection of a source's events that name none.
+// CollectionFor returns the collection of a source's events that do not name a collection.
 func (c *Config) CollectionFor(name string) string {
 	return cmp.Or(c.Sources[name].Collection, c.DefaultCollection)
 }
 
-// SourcesOf returns the sources whose events go to a collection where they name none.
+// SourcesOf returns the sources whose events go to this collection if they do not name one.
 func (c *Config) SourcesOf(collection string) (of []Source) {
 	for name, s := range c.Sources {
 		if c.CollectionFor(name) == collection {

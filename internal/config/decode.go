@@ -17,25 +17,26 @@ var (
 	sourceType = reflect.TypeFor[Source]()
 )
 
-// Decode turns a settings file into settings: the defaults, replaced by what the file sets. A
+// Decode turns a settings file into settings. A setting that the file lacks has its default. A
 // mapping of sources, collections or sinks replaces the whole default mapping. Unknown and repeated
 // keys, values of a wrong kind and values out of bounds are faults with their line. If there is
-// such a fault, Decode also reports contradictions between settings, so that one run shows
-// everything. Otherwise it does not look for contradictions, because flags may still change the
+// such a fault, Decode also reports contradictions between settings, so that one run shows all
+// faults. Otherwise Decode does not look for contradictions, because flags may still change the
 // settings. Call Validate afterwards.
 func Decode(root tree.Node) (Config, error) { return DecodeAs(root, KindsLinked) }
 
-// DecodeAs is Decode for settings that may name other kinds. Call ValidateAs afterwards.
+// DecodeAs is Decode for settings that may name kinds which this program does not link. Call
+// ValidateAs afterwards.
 func DecodeAs(root tree.Node, kinds Kinds) (Config, error) {
 	return decode(root, decoder{kinds: kinds})
 }
 
 func decode(root tree.Node, d decoder) (Config, error) {
 	c := Default()
-	// These names belong to the default maps, which the file may replace. Complete fills them in
-	// again.
+	// The default names belong to the default maps, which the file may replace. Complete fills in
+	// empty names again.
 	c.DefaultSource, c.DefaultCollection, c.DefaultSink = "", "", ""
-	// The file may change what these follow from.
+	// These three settings follow from others that the file may change. Complete computes them.
 	c.Debounce.MaxWait, c.Queues.ExpectedRate, c.Queues.Elsewhere = derived, 0, ""
 	d.value(root, reflect.ValueOf(&c).Elem(), at{})
 	c.Complete()
@@ -45,7 +46,7 @@ func decode(root tree.Node, d decoder) (Config, error) {
 	case d.full():
 		return Config{}, d.err()
 	}
-	// A setting with a fault of form has its line already. A second fault would only confuse.
+	// A second fault about the same setting would only confuse, so only the first is reported.
 	for _, f := range c.faults(d.kinds) {
 		if !d.mentions(f.Setting) {
 			d.add(f)
@@ -54,7 +55,7 @@ func decode(root tree.Node, d decoder) (Config, error) {
 	return Config{}, d.err()
 }
 
-// at is where in the settings the decoder is: the name to print and the name to look up.
+// at is a place in the settings: the name to print, and the generic name to look up.
 type at struct{ name, generic string }
 
 func (p at) key(key string) at {
@@ -64,7 +65,7 @@ func (p at) key(key string) at {
 	return at{p.name + "." + key, p.generic + "." + key}
 }
 
-// entry is an element of a mapping with names of the operator's choice.
+// entry is the place of an element in a mapping whose keys the operator chooses.
 func (p at) entry(name string) at { return at{p.name + "." + printable(name), p.generic + ".<name>"} }
 
 func (p at) index(i int) at { return at{fmt.Sprintf("%s[%d]", p.name, i), p.generic + "[]"} }
@@ -78,7 +79,8 @@ func (p at) String() string {
 
 var plainKey = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// printable returns a key as it may be printed: quoted where it holds anything unusual, and cut.
+// printable returns a key in a form that is safe to print. A key with unusual characters is quoted
+// and shortened.
 func printable(key string) string {
 	if plainKey.MatchString(key) {
 		return key
@@ -86,7 +88,7 @@ func printable(key string) string {
 	return shorten(strconv.Quote(key))
 }
 
-// longestValue is how much of a value a fault repeats.
+// longestValue is how many bytes of a value a fault shows.
 const longestValue = 80
 
 func shorten(s string) string {
@@ -102,7 +104,7 @@ type decoder struct {
 	kinds Kinds
 }
 
-// wrong adds a fault of the file's form.
+// wrong adds a fault about the form of the file.
 func (d *decoder) wrong(n tree.Node, p at, problem, fix string) {
 	value := shorten(redact(n.Text))
 	if n.Kind == tree.String && value == "" {
@@ -132,8 +134,8 @@ func (d *decoder) value(n tree.Node, v reflect.Value, p at) {
 	}
 }
 
-// group reports whether n may stand where a mapping is expected: nothing at all means that nothing
-// is set there.
+// group reports whether n is allowed where a mapping is expected. An empty value is allowed, and
+// sets nothing.
 func (d *decoder) group(n tree.Node, p at) bool {
 	if n.Kind != tree.Map && n.Kind != tree.Null {
 		d.wrong(n, p, "is "+n.Kind.String()+" where a group of settings is expected",
@@ -149,7 +151,7 @@ func (d *decoder) fields(n tree.Node, v reflect.Value, p at) {
 		return
 	}
 	seen := make(map[string]bool, len(n.Fields))
-	// The kind says which other keys are allowed, so it is found before the first key is read.
+	// The kind decides which other keys are allowed. So the kind is found before any key is decoded.
 	own := ownOptions(n, v.Type())
 	for _, f := range n.Fields {
 		if d.full() {
@@ -168,8 +170,8 @@ func (d *decoder) fields(n tree.Node, v reflect.Value, p at) {
 			inside := at{p.name, optionsOf(p.generic, own.kind)}
 			d.value(f.Value, option, inside.key(f.Key))
 		case !ok && own.unlinked && (d.kinds == KindsAny || own.kind != ""):
-			// The options of a kind that is not known here. Unless this is a function, Validate refuses
-			// the kind.
+			// This is an option of a kind that the program does not link. Unless the program is a
+			// function, Validate refuses the kind.
 		case !ok:
 			d.add(own.unknown(name, p, f))
 		default:
@@ -186,8 +188,8 @@ func (d *decoder) fields(n tree.Node, v reflect.Value, p at) {
 type options struct {
 	of   reflect.Type // the type of the settings that all kinds have
 	kind string
-	// value is a copy of the kind's options with their defaults. It is not valid if the kind has no
-	// options or is unknown, or if t is neither sink nor source.
+	// value is a copy of the kind's options with their defaults. It is not valid if the kind is
+	// unknown or has no options, or if the settings are neither a sink nor a source.
 	value    reflect.Value
 	unlinked bool // the kind is not registered in this program
 }
@@ -226,7 +228,7 @@ func (o options) field(key string) (reflect.Value, bool) {
 	return o.value.Field(i), true
 }
 
-// unknown is the fault of a key that is not a setting here.
+// unknown returns the fault about a key that is not a setting in this group.
 func (o options) unknown(name string, p at, f tree.Field) *Fault {
 	fault := &Fault{Rule: "unknown", Setting: name, Problem: "is not a setting", Line: f.Line}
 	names := fieldNames(o.of)
@@ -298,8 +300,8 @@ func fieldNamed(t reflect.Type, key string) (int, bool) {
 	return i, i >= 0
 }
 
-// fieldNames returns the names of a struct's settings, in its order. The options of a kind come
-// last in theirs, and have none.
+// fieldNames returns the names of a struct's settings, in the order of its fields. The field with
+// the options of a kind has no name, and is the last field.
 func fieldNames(t reflect.Type) []string {
 	var names []string
 	for i := range t.NumField() {
@@ -310,8 +312,8 @@ func fieldNames(t reflect.Type) []string {
 	return names
 }
 
-// instead suggests what an unknown key should have been. That is a similar key of the group, a
-// setting of that name elsewhere, or the list of all allowed keys.
+// instead suggests what to write instead of an unknown key. It names a similar key of the group, a
+// setting of that name in another group, or all allowed keys.
 func instead(names []string, p at, key string) string {
 	if near := setting.Nearest(key, names); near != "" {
 		return fmt.Sprintf("did you mean %s?", p.key(near).name)
@@ -323,8 +325,8 @@ func instead(names []string, p at, key string) string {
 	return "remove it; allowed here are: " + strings.Join(names, ", ")
 }
 
-// elsewhere returns a setting of that name in another group, or "". It prefers a setting that
-// exists once to an option of a source, collection or sink.
+// elsewhere returns a setting of that name in another group, or "". A setting that exists only once
+// is preferred to a setting of a source, collection or sink.
 func elsewhere(p at, key string) string {
 	found := ""
 	for _, s := range settings() {

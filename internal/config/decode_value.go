@@ -54,8 +54,8 @@ func (d *decoder) scalar(n tree.Node, v reflect.Value, p at) {
 
 var wholePattern = regexp.MustCompile(`^-?(0|[1-9][0-9]*(_[0-9]{3})*)$`)
 
-// wholeNumber reads a number of plain digits, or in groups of three as 80_000. Octal and
-// hexadecimal spellings are refused.
+// wholeNumber reads a number of plain digits. The digits may be in groups of three, such as 80_000.
+// Octal and hexadecimal spellings are refused.
 func wholeNumber(text string) (int64, error) {
 	if !wholePattern.MatchString(text) {
 		return 0, strconv.ErrSyntax
@@ -83,7 +83,7 @@ func (d *decoder) unexpected(n tree.Node, v reflect.Value, p at) {
 	d.wrong(n, p, "is "+n.Kind.String()+" where "+want+" is expected", fix)
 }
 
-// bounds adds the fault of a value out of bounds. Nothing is clamped (promise 7).
+// bounds adds a fault if a value is out of bounds. The value is never clamped (promise 7).
 func (d *decoder) bounds(n tree.Node, v reflect.Value, p at) {
 	if f := judge(p, v, d.kinds); f != nil {
 		f.Line = n.Line

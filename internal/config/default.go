@@ -13,24 +13,24 @@ import (
 const day = setting.Day
 
 // Default returns the settings of the design: one native source, one sink "search" on Bleve, and
-// the collection "content" for events that name none. Every call returns new maps.
+// the collection "content" for events that name no collection. Every call returns new maps.
 func Default() Config {
 	c := scalars()
-	// The class is said here, because a program without the kind native has the same defaults.
+	// The class is written here, so that a program without the kind native has the same defaults.
 	c.Sources = map[string]Source{"native": {Kind: "native", Class: ClassInt}}
 	c.Collections = map[string]Collection{}
 	search, versions := newSink(defaultSink), true
-	search.Versions = &versions // said here, because a program without Bleve has the same defaults
+	search.Versions = &versions // written here, so that a program without Bleve has the same defaults
 	c.Sinks = map[string]Sink{"search": search}
 	c.Complete()
 	return c
 }
 
-// derived marks a duration that Complete computes from others.
+// derived marks a duration that Complete computes from other settings.
 const derived time.Duration = -1
 
-// scalars are the defaults of all settings outside the maps. The numbers are those of design
-// section 12.
+// scalars are the defaults of all settings outside the maps. Section 12 of the design explains the
+// numbers.
 func scalars() Config {
 	return Config{
 		Stack: "lull",
@@ -88,10 +88,10 @@ func scalars() Config {
 	}
 }
 
-// defaultSink is the kind of the sink where lull.yaml has none.
+// defaultSink is the kind of the sink if lull.yaml names no sink.
 const defaultSink = "bleve"
 
-// newSink returns a sink with the defaults that depend on nothing but its kind.
+// newSink returns a sink with the defaults that depend only on its kind.
 func newSink(kind string) Sink {
 	k, _ := sink.Lookup(kind)
 	return Sink{
@@ -104,10 +104,10 @@ func newSink(kind string) Sink {
 	}
 }
 
-// Complete fills in the empty settings that follow from others. These are the default source,
-// collection and sink if there is only one. They are also a source's version class and lists by its
-// kind, and a sink's numbers. Decode calls it already; call it after building maps in code. It
-// changes no setting that is set.
+// Complete fills in empty settings that follow from other settings. Among them are the default
+// source, collection and sink if there is only one. The kind of a source decides its version class
+// and lists, and the kind of a sink decides its numbers. Decode calls Complete already; call it
+// after building maps in code. Complete never changes a setting that is set.
 func (c *Config) Complete() {
 	for name, s := range c.Sources {
 		c.Sources[name] = s.Complete()
@@ -139,9 +139,9 @@ func (c *Config) Complete() {
 	}
 }
 
-// Resolve returns the settings with the facts that only a sink's kind knows: whether it has
-// versions, and its apply delay. Deployed settings need them, because most functions link no kind
-// of sink. Resolve does not change c.
+// Resolve returns the settings with the facts that only a sink's kind knows: whether the sink has
+// versions, and its apply delay. Deployed settings need these facts, because most functions link no
+// kind of sink. Resolve does not change c.
 func (c *Config) Resolve() Config {
 	resolved := *c
 	resolved.Sinks = make(map[string]Sink, len(c.Sinks))
@@ -163,8 +163,8 @@ func onlyOr[V any](name string, m map[string]V) string {
 	return name
 }
 
-// completeSink fills in what a sink leaves empty. The kind's own Complete sees the general
-// defaults.
+// completeSink fills in the empty settings of a sink: first the general defaults, and then those of
+// the kind's own Complete.
 func completeSink(s Sink) Sink {
 	d := newSink(s.Kind)
 	s.Auth.Kind = cmp.Or(s.Auth.Kind, d.Auth.Kind)

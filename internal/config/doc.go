@@ -12,11 +12,11 @@
 //     UnmarshalJSON unchanged. The infrastructure writes config.json beside each function's binary,
 //     and the function reads it back.
 //
-// The package knows JSON and no YAML, so that a function which reads config.json does not carry a
-// YAML parser: the loader of lull.yaml is the package yamlfile below this one. Both use the same
-// decoder, so an unknown key, a duration or a size is judged alike.
+// The package reads JSON but not YAML, so that a function which reads config.json does not contain
+// a YAML parser. The package yamlfile below this one loads lull.yaml. Both formats go through the
+// same decoder, so they have the same rules for an unknown key, a duration or a size.
 //
-// The numbers are connected: the lease must outlive a killed invocation, the visibility must
-// outlive a flight, a row must outlive every message that could resurrect its document. Each
-// connection is one rule in rules.go with the sentence that it enforces.
+// The numbers depend on each other: the lease must outlive a killed invocation, the visibility must
+// outlive a flight, and a row must outlive every message that could resurrect its document. Each
+// dependency is one Rule, in the files rules_*.go, with the sentence that it enforces.
 package config

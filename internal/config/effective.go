@@ -34,8 +34,9 @@ func (l Lines) add(n tree.Node, p at) {
 	}
 }
 
-// Locate gives each [Fault] of an error its line: that of the setting, or of the source, collection
-// or sink that lacks it. A fault about a setting that the file lacks keeps no line.
+// Locate sets the line of each [Fault] in an error. It is the line of the setting, or else the line
+// of the source, collection or sink that lacks the setting. If the file has neither, the line stays
+// 0.
 func (l Lines) Locate(err error) {
 	for _, f := range Faults(err) {
 		if f.Line == 0 {
@@ -52,9 +53,9 @@ type Origin string
 
 // The origins.
 const (
-	OfFile    Origin = "yours"   // the file says it
-	OfDefault Origin = "default" // lull's own
-	OfOthers  Origin = "derived" // it follows from other settings
+	OfFile    Origin = "yours"   // the file sets the value
+	OfDefault Origin = "default" // the value is lull's own default
+	OfOthers  Origin = "derived" // the value follows from other settings
 )
 
 // Value is a setting in force, or a number that follows from the settings.
@@ -62,12 +63,12 @@ type Value struct {
 	Setting string `json:"setting"`
 	Value   string `json:"value"`
 	From    Origin `json:"from"`
-	Line    int    `json:"line,omitempty"` // of the file, where it says it
-	Why     string `json:"why,omitempty"`  // what a derived value follows from
+	Line    int    `json:"line,omitempty"` // the line of the file that sets the value, if there is one
+	Why     string `json:"why,omitempty"`  // the settings from which a derived value follows
 }
 
-// Effective lists every setting that has a value, in the order of lull.yaml, and then what follows
-// from them. Values hold no passwords. The settings must be valid.
+// Effective lists every setting that has a value, in the order of lull.yaml, and then the numbers
+// that follow from the settings. Values contain no passwords. The settings must be valid.
 func (c *Config) Effective(lines Lines) []Value {
 	var all []Value
 	resolved := c.Resolve()
@@ -113,7 +114,7 @@ func inFull(v reflect.Value) string {
 	return written(v)
 }
 
-// Follows are the numbers that follow from the settings, as docs/settings.md explains them.
+// Follows returns the numbers that follow from the settings, as docs/settings.md explains them.
 func (c *Config) Follows() []Value {
 	var all []Value
 	add := func(name, value, why string) {

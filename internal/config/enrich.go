@@ -11,7 +11,7 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// EnrichKind is how an enricher is asked.
+// EnrichKind is how lull calls an enricher.
 type EnrichKind string
 
 // The values of Enrich.Kind.
@@ -20,34 +20,36 @@ const (
 	EnrichLambda EnrichKind = "lambda"
 )
 
-// Enrich is a service that is asked for more fields of a collection's documents, once for each
+// Enrich is a service that lull asks for more fields of a collection's documents, once for each
 // burst (docs/enrich.md).
 type Enrich struct {
 	// Kind is "http" or "lambda"; required.
 	Kind EnrichKind `json:"kind"`
-	// URL is the address that requests are posted to, for http.
+	// URL is the address to which lull posts requests, for the kind http.
 	URL string `json:"url"`
-	// FunctionARN is the function that is invoked, for lambda; with an alias or version where it has
-	// one.
+	// FunctionARN is the function that lull invokes, for the kind lambda. It includes the alias or
+	// version, if the function has one.
 	FunctionARN string `json:"functionARN"`
-	// Inputs are JSON pointers into the document: what the service gets of it. Required.
+	// Inputs are JSON pointers to the parts of the document that the service gets. Required.
 	Inputs []string `json:"inputs"`
 	// Batch is the most documents of one request. Default 32.
 	Batch int `json:"batch"`
-	// MaxConcurrency is the most requests that one invocation has under way at once. Default 4.
+	// MaxConcurrency is the most requests that one invocation sends at once. Default 4.
 	MaxConcurrency int `json:"maxConcurrency"`
 	// Timeout is the longest one request may take. Default 1.5s.
 	Timeout time.Duration `json:"timeout"`
-	// Headers say where the headers of requests come from, for http.
+	// Headers says where lull finds the headers of requests, for the kind http.
 	Headers Headers `json:"headers"`
-	// AllowPrivate names hosts that may have addresses outside the public internet, for http.
+	// AllowPrivate names hosts that may have addresses outside the public internet, for the kind
+	// http.
 	AllowPrivate []string `json:"allowPrivate"`
-	// Version is the operator's text for what the service does, such as a model's name. After a
-	// change, each document is enriched and written again the next time it is published.
+	// Version is the operator's text for what the service does, such as a model's name. After Version
+	// was changed, each document is enriched and written again the next time it is published.
 	Version string `json:"version"`
 }
 
-// Headers name where headers are, never the headers themselves: a JSON object of names and values.
+// Headers names the place of the headers, never the headers themselves. The place contains a JSON
+// object of names and values.
 type Headers = source.Headers
 
 // newEnrich returns the defaults of an enricher.
@@ -67,7 +69,7 @@ func completeEnrich(e *Enrich) *Enrich {
 	return &full
 }
 
-// EnrichFor returns the enricher of a collection, nil for none.
+// EnrichFor returns the enricher of a collection, or nil if the collection has no enricher.
 func (c *Config) EnrichFor(collection shard.Collection) *Enrich {
 	return c.Collections[string(collection)].Enrich
 }
@@ -83,12 +85,12 @@ func (c *Config) Enriched(sink string) []shard.Collection {
 	return names
 }
 
-// generation identifies what the service does: another kind, address, version or choice of inputs
-// makes other fields.
+// generation identifies what the service does. The service may add other fields if its kind,
+// address, version or inputs differ.
 func (e *Enrich) generation() string {
 	text, err := json.Marshal([]any{e.Kind, e.URL, e.FunctionARN, e.Inputs, e.Version})
 	if err != nil {
-		panic(err) // texts always have a form in JSON
+		panic(err) // cannot happen: texts can always be encoded in JSON
 	}
 	return string(text)
 }

@@ -8,22 +8,22 @@ import (
 	"unicode"
 )
 
-// Fault is one thing that is wrong with the settings. Read, Parse and Validate return all of them
-// at once, joined; Faults takes the joined error apart.
+// Fault is one thing that is wrong with the settings. Decode and Validate return all faults at once,
+// as one joined error; Faults splits the joined error.
 type Fault struct {
 	// Rule names the rule that was broken; docs/settings.md lists them.
 	Rule string
 	// Setting is the dotted name as in lull.yaml, such as queues.visibility or
 	// collections.news.quiet.
 	Setting string
-	// Value is the setting's value, as it is written in lull.yaml. Empty where it has none. It
-	// never holds a password.
+	// Value is the setting's value, as it is written in lull.yaml. It is empty if the setting has no
+	// value. It never contains a password.
 	Value string
 	// Problem says what is wrong.
 	Problem string
 	// Fix says what to change, with names and numbers.
 	Fix string
-	// Line is the line of the file, from 1; 0 where the fault is not of one line.
+	// Line is the line of the file, from 1. It is 0 if the fault does not belong to one line.
 	Line int
 }
 
@@ -54,8 +54,8 @@ func Faults(err error) []*Fault {
 	return all
 }
 
-// Apart returns the errors that were joined, in their order. Each [Fault] loses the text that was
-// wrapped around it, and other errors stay as they are.
+// Apart returns the errors that were joined, in their order. A [Fault] is returned without the text
+// that was wrapped around it. Other errors are returned unchanged.
 func Apart(err error) []error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []error
@@ -71,20 +71,22 @@ func Apart(err error) []error {
 	return []error{err}
 }
 
-// maxFaults bounds how many faults are reported at once. A hostile file may have one every few
-// bytes, and each starts a search for a similar name.
+// maxFaults bounds how many faults are reported at once. A hostile file may have a fault every few
+// bytes, and each fault starts a search for a similar name.
 const maxFaults = 200
 
-// faults gathers faults, and skips repeats: the same words about the same setting.
+// faults gathers faults. It skips a fault that says the same words about the same setting as an
+// earlier one.
 type faults struct {
 	list []*Fault
 	seen map[[3]string]bool
 }
 
-// full reports whether no more faults are reported.
+// full reports whether the list has reached its limit, so that no more faults are added.
 func (fs *faults) full() bool { return len(fs.list) > maxFaults }
 
-// add makes every part of the fault fit for one line of a log, because a file may hold any text.
+// add adds a fault. It makes every part of the fault fit into one line of a log, because a file may
+// contain any text.
 func (fs *faults) add(f *Fault) {
 	switch len(fs.list) {
 	case maxFaults:
@@ -107,11 +109,12 @@ func (fs *faults) add(f *Fault) {
 	fs.list = append(fs.list, f)
 }
 
-// longestPart bounds each part of a fault: a name or a value in it may be any text that a file
-// holds.
+// longestPart bounds each part of a fault, in bytes. A name or a value in a fault may be any text
+// from the file.
 const longestPart = 500
 
-// oneLine makes text fit for a line of a log.
+// oneLine shortens a text and replaces what is not printable, so that it fits into one line of a
+// log.
 func oneLine(s string) string {
 	if len(s) > longestPart {
 		s = s[:longestPart] + "..."

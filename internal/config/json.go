@@ -12,8 +12,8 @@ import (
 // that are not set, nil lists and the options of other kinds are left out.
 func (c Config) MarshalJSON() ([]byte, error) { return json.Marshal(asJSON(reflect.ValueOf(c))) }
 
-// UnmarshalJSON reads settings as ParseJSON does: what the text does not say has its default,
-// whatever c was before.
+// UnmarshalJSON reads settings as ParseJSON does. A setting that the text lacks has its default, and
+// not the value that c had before.
 func (c *Config) UnmarshalJSON(text []byte) error {
 	parsed, err := ParseJSON(text)
 	if err == nil {
@@ -47,9 +47,9 @@ func LoadDeployed(path string) (Config, error) {
 	return c, err
 }
 
-// ParseDeployed reads settings that were validated when the stack was made, and validates them
-// again. A function links only the kinds that it needs: settings of other kinds, and which kinds
-// there are, are taken as they stand.
+// ParseDeployed reads settings that were validated when the stack was synthesized, and validates
+// them again. A function links only the kinds that it needs. So ParseDeployed accepts any name of a
+// kind, and does not check the options of other kinds.
 func ParseDeployed(text []byte) (Config, error) {
 	c, err := parseJSON(text, decoder{kinds: KindsAny})
 	if err == nil {
@@ -101,9 +101,9 @@ func fieldsAsJSON(v reflect.Value, into map[string]any) {
 	}
 }
 
-// leftOut reports whether a field of the struct t says nothing: an override that is not set, a nil
-// list or map, a source's options of another kind. A group whose settings are all zero says
-// something: it replaces the defaults.
+// leftOut reports whether the JSON leaves out a field of the struct t. It leaves out an override
+// that is not set, a nil list or map, and options that a source does not have. A group whose settings
+// are all zero is not left out, because it replaces the defaults.
 func leftOut(t reflect.Type, v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Map, reflect.Interface:

@@ -10,8 +10,8 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// registry is where the kinds of sinks or sources register themselves. Their options are listed
-// next to the settings that all kinds have.
+// registry is the list of the registered kinds of sinks or sources. In lull.yaml, the options of a
+// kind are next to the settings that all kinds have.
 type registry struct {
 	group  string // the generic name of one element
 	noun   string
@@ -37,16 +37,17 @@ var registries = map[reflect.Type]registry{
 	},
 }
 
-// Kinds says which kinds of sinks and sources settings may name. The options of a kind that this
-// program does not link are passed over.
+// Kinds says which kinds of sinks and sources the settings may name. The options of a kind that this
+// program does not link are not checked.
 type Kinds int
 
 const (
 	// KindsLinked are the kinds that this program links.
 	KindsLinked Kinds = iota
-	// KindsAlsoOthers are any kinds but those that are spelt nearly as a linked one.
+	// KindsAlsoOthers are all kinds, except a name that looks like a misspelt linked kind.
 	KindsAlsoOthers
-	// KindsAny are any kinds: the settings were deployed, so a program knew them.
+	// KindsAny are all kinds. Deployed settings need it: the program that deployed them knew the
+	// kinds.
 	KindsAny
 )
 
@@ -64,13 +65,13 @@ func (k Kinds) pass(r registry, kind string) bool {
 
 // Unlinked is a sink or source of a kind that this program does not link.
 type Unlinked struct {
-	// Setting is where it stands, such as sinks.lake.
+	// Setting is the name of its group in lull.yaml, such as sinks.lake.
 	Setting string `json:"setting"`
 	Kind    string `json:"kind"`
 }
 
 // Unlinked returns the sinks and sources that could not be checked, because this program does not
-// link their kind. That concerns the options of each, and the rules that need the kind's abilities.
+// link their kind. Not checked are their options, and the rules that need the kind's capabilities.
 func (c *Config) Unlinked() (all []Unlinked) {
 	for _, s := range c.namedSinks() {
 		if !s.linked {
@@ -85,8 +86,8 @@ func (c *Config) Unlinked() (all []Unlinked) {
 	return all
 }
 
-// capable is the settings with the most that unlinked kinds can be able to do. A rule that it
-// breaks is broken whatever they can do.
+// capable returns the settings with every unlinked kind assumed to have all capabilities. A rule
+// that these settings break is broken for every possible kind.
 func (c *Config) capable() *Config {
 	able := *c
 	able.Sinks = maps.Clone(c.Sinks)
@@ -109,8 +110,8 @@ func (r registry) kinds() []setting.Kind {
 	return all
 }
 
-// withOption returns the names of the kinds that have an option, or a group of options, of that
-// name.
+// withOption returns the names of the kinds that have an option, or a group of options, with the
+// name key.
 func (r registry) withOption(key string) []string {
 	var names []string
 	for _, k := range r.kinds() {
@@ -124,7 +125,7 @@ func (r registry) withOption(key string) []string {
 	return names
 }
 
-// optionsOf is the generic name of the place where the options of a kind stand.
+// optionsOf is the generic name of the group of a kind's options.
 func optionsOf(generic, kind string) string { return generic + ":" + kind }
 
 // settings describes the options of every kind of a registry, under their generic names.
@@ -140,8 +141,8 @@ func (r registry) settings() []described {
 	return all
 }
 
-// checkOptions refuses the options of another kind, which only code can set. It lets the kind check
-// its own options.
+// checkOptions refuses options that belong to another kind; only code can set such options. Options
+// of the right kind are checked by the kind itself.
 func checkOptions[S any](f *checker, path string, s S, options any, k setting.Kind, check func(S) []setting.Problem) {
 	switch {
 	case options != nil && reflect.TypeOf(options) != reflect.TypeOf(k.Options):

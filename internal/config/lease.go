@@ -2,22 +2,23 @@ package config
 
 import "time"
 
-// TableHold is how long receive keeps messages away at most, between two tries, while the table
-// cannot be reached.
+// TableHold is the longest time for which receive keeps messages invisible between two tries while
+// the table cannot be reached.
 const TableHold = 15 * time.Minute
 
-// spareReceives are the receives of a message's ordinary life: holds and lost flights.
+// spareReceives is how often a message may be received for ordinary reasons: holds and lost flights.
 const spareReceives = 10
 
-// Lease returns how long a claim on a document of this sink lasts at least: Ti + G + applyDelay. It
-// must outlive the invocation that claims, which the platform may kill late, by a clock that
-// differs. It must also outlive every request of that invocation that the sink still applies. An
-// unknown name counts as a sink without versions: the longer lease is the safe one.
+// Lease returns how long a claim on a document of this sink lasts at least: Ti + G + applyDelay. The
+// lease must outlive the invocation that claims. The platform may kill that invocation late, and
+// its clock may differ. The lease must also outlive every request of that invocation that the sink
+// still applies. An unknown name counts as a sink without versions: the longer lease is the safe
+// one.
 func (c *Config) Lease(sink string) time.Duration {
 	return c.Index.Timeout + c.Index.Guard + c.ApplyDelay(sink)
 }
 
-// ApplyDelay returns how long this sink may still apply a request after we hung up.
+// ApplyDelay returns how long this sink may still apply a request after lull closed the connection.
 func (c *Config) ApplyDelay(sink string) time.Duration {
 	return c.Sinks[sink].Capabilities().ApplyDelay
 }
@@ -26,8 +27,9 @@ func (c *Config) ApplyDelay(sink string) time.Duration {
 // without versions.
 func (c *Config) Versions(sink string) bool { return c.Sinks[sink].Capabilities().Versions }
 
-// AmbiguousRetry returns the state machine's first retry after an invocation for this sink whose
-// outcome is unknown, in whole seconds: by then the lease of the lost invocation has ended.
+// AmbiguousRetry returns the wait before the state machine's first retry if the outcome of an
+// invocation for this sink is unknown. It is in whole seconds. After this wait, the lease of the
+// lost invocation has ended.
 func (c *Config) AmbiguousRetry(sink string) time.Duration {
 	if c.Flight.AmbiguousRetry > 0 {
 		return c.Flight.AmbiguousRetry
@@ -35,9 +37,9 @@ func (c *Config) AmbiguousRetry(sink string) time.Duration {
 	return ceil(c.Lease(sink), time.Second)
 }
 
-// MaxReceiveCount is the queue's last resort against a message that kills every invocation. It is
-// 10 receives, plus the receives while a sink is away until the dead deadline: 456 by default.
-// Refusals and age catch poison long before.
+// MaxReceiveCount is the queue's last protection against a message that kills every invocation. It
+// is 10 receives, plus the receives while a sink is away until the dead deadline: 456 by default.
+// The limits for refusals and for age normally stop such a message much earlier.
 func (c *Config) MaxReceiveCount() int {
 	return spareReceives + awayReceives(c.Retry.DeadDeadline)
 }

@@ -2,8 +2,8 @@ package config
 
 import "github.com/lullhq/lull/setting"
 
-// Memory is the memory of the functions, in whole MB. Processor time follows it: 1,769 MB are one
-// processor. 0 is the default of the function (package names).
+// Memory is the memory of the functions, in whole MB. AWS assigns processor time in proportion to
+// memory: 1,769 MB correspond to one processor. 0 means the function's default (package names).
 type Memory struct {
 	Receive setting.Size `json:"receive"`
 	Index   setting.Size `json:"index"`
@@ -11,7 +11,7 @@ type Memory struct {
 	DLQ     setting.Size `json:"dlq"`
 }
 
-// MemoryStep is the step in which AWS gives memory to a function.
+// MemoryStep is the step in which a function's memory can be configured.
 const MemoryStep = setting.MB
 
 // The least and the most memory of a function.

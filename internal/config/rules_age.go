@@ -50,7 +50,8 @@ var ageRules = []Rule{
 	{"receive-count", "maxReceiveCount = 10, 20 short waits, 90 of 3m12s, and one for each 12m until the dead deadline, is at most 1,000.", checkReceiveCount},
 }
 
-// checkDeadLetterRetention: SQS counts the retention of a dead letter from when it was first sent.
+// checkDeadLetterRetention compares the retentions of the two queues. SQS counts the retention of a
+// dead letter from when its message was first sent.
 func checkDeadLetterRetention(c *Config, f *checker) {
 	if q := c.Queues; q.DeadLetterRetention <= q.Retention {
 		f.fault("queues.deadLetterRetention", q.DeadLetterRetention, "is not longer than the queues.retention of "+
@@ -59,7 +60,8 @@ func checkDeadLetterRetention(c *Config, f *checker) {
 	}
 }
 
-// checkDeadDeadline: receive judges a message's age when it comes back from a flight, not before.
+// checkDeadDeadline leaves time for one flight, because receive checks the age of a message only
+// after its flight.
 func checkDeadDeadline(c *Config, f *checker) {
 	if need := ceil(c.Retry.DeadDeadline, time.Second) + maxVisibility; c.Queues.Retention < need {
 		f.fault("queues.retention", c.Queues.Retention, "is shorter than the retry.deadDeadline of "+
@@ -68,7 +70,8 @@ func checkDeadDeadline(c *Config, f *checker) {
 	}
 }
 
-// checkDeadlineHold blames the dead deadline, which alone is far from its default then.
+// checkDeadlineHold reports the dead deadline, because that setting must be far from its default if
+// this rule is broken.
 func checkDeadlineHold(c *Config, f *checker) {
 	for _, t := range c.timings() {
 		if hold := t.Hold(); c.Retry.DeadDeadline <= hold {
@@ -92,8 +95,8 @@ func checkRowRetention(c *Config, f *checker) {
 	}
 }
 
-// checkArchive: a message first sent before that is too old to judge (design section 6), and its
-// tombstone may be gone.
+// checkArchive bounds the age of a message that is replayed. An older message is too old to compare
+// with its row (design section 6), and prune may have deleted the tombstone of its document.
 func checkArchive(c *Config, f *checker) {
 	most := (c.Lifecycle.RowRetention - c.Lifecycle.ProducerLateness).Truncate(day)
 	if c.Archive.Keep > most {
@@ -103,7 +106,8 @@ func checkArchive(c *Config, f *checker) {
 	}
 }
 
-// checkReceiveCount blames the dead deadline: maxReceiveCount follows from it and is not a setting.
+// checkReceiveCount reports the dead deadline, because maxReceiveCount is not a setting and follows
+// from the dead deadline.
 func checkReceiveCount(c *Config, f *checker) {
 	if n := c.MaxReceiveCount(); n > maxReceives {
 		f.fault("retry.deadDeadline", c.Retry.DeadDeadline,

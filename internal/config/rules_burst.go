@@ -2,7 +2,7 @@ package config
 
 import "fmt"
 
-// burstRules keep one burst one write.
+// burstRules make sure that lull writes one burst once.
 var burstRules = []Rule{
 	{"quiet-max-wait", "quiet <= max wait: an event is never due later than the cap.", checkQuiet},
 	{
@@ -13,7 +13,7 @@ var burstRules = []Rule{
 	{"backoff", "The shortest back-off is not longer than the longest.", checkBackoff},
 }
 
-// checkQuiet blames the quiet window, unless the collection overrides only its max wait.
+// checkQuiet reports the quiet window, unless the collection overrides only its max wait.
 func checkQuiet(c *Config, f *checker) {
 	for _, t := range c.timings() {
 		if t.Quiet <= t.MaxWait {
@@ -31,8 +31,8 @@ func checkQuiet(c *Config, f *checker) {
 	}
 }
 
-// checkBurstSpread keeps promise 3: one sink write per document and burst. It takes the longer
-// window of the two lanes.
+// checkBurstSpread keeps promise 3: one sink write per document and burst. It uses the longer
+// batching window of the two lanes.
 func checkBurstSpread(c *Config, f *checker) {
 	l := c.slowest()
 	for _, t := range c.timings() {

@@ -2,7 +2,7 @@ package config
 
 import "fmt"
 
-// capacityRules keep the provisioned capacity of the table in order.
+// capacityRules check the provisioned capacity of the table.
 var capacityRules = []Rule{
 	{
 		"capacity-order",
@@ -29,8 +29,8 @@ func checkCapacityOrder(c *Config, f *checker) {
 	}
 }
 
-// checkCapacityRate compares with the least that the expected traffic needs. A burst needs a claim
-// and a commit in addition.
+// checkCapacityRate compares the capacity with one write for each expected event. A burst also needs
+// a claim and a commit, which checkCapacityRate does not count.
 func checkCapacityRate(c *Config, f *checker) {
 	least := c.Queues.ExpectedRate * len(c.Sinks)
 	if c.Table.Billing != Provisioned || c.Table.Writes.Max >= least {

@@ -12,7 +12,7 @@ import (
 // maxInputs bounds the inputs of an enricher.
 const maxInputs = 20
 
-// enrichRules are about the enrichers of collections.
+// enrichRules check the enrichers of collections.
 var enrichRules = []Rule{
 	{
 		"enrich-where",
@@ -41,7 +41,7 @@ type namedEnrich struct {
 	path string
 }
 
-// namedEnrichers returns every enricher, by its collection.
+// namedEnrichers returns every enricher, in the order of the collections' names.
 func (c *Config) namedEnrichers() (all []namedEnrich) {
 	for _, name := range slices.Sorted(maps.Keys(c.Collections)) {
 		if e := c.Collections[name].Enrich; e != nil {
@@ -78,8 +78,8 @@ func checkEnrichWhere(_ *Config, f *checker, e namedEnrich) {
 	}
 }
 
-// checkEnrichURL refuses secrets in the address, which would reach logs, and plain text to a host
-// that is not named as private.
+// checkEnrichURL refuses secrets in the address, because they would reach logs. It also refuses an
+// unencrypted connection to a host that allowPrivate does not name.
 func checkEnrichURL(f *checker, e namedEnrich) {
 	u, err := url.Parse(e.URL)
 	switch {
@@ -117,7 +117,8 @@ func checkEnrichInputs(_ *Config, f *checker, e namedEnrich) {
 	}
 }
 
-// checkEnrichTime: one request for more fields and one call to the sink must end in an invocation.
+// checkEnrichTime checks that an invocation has time for one request to the enricher and one call to
+// the sink.
 func checkEnrichTime(c *Config, f *checker, e namedEnrich) {
 	checkTurn(c, f, e.path+".timeout", e.Timeout, 0)
 }

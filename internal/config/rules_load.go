@@ -14,18 +14,18 @@ const holdSlack = 3 * time.Second
 // usualRate is the default traffic of a queue, in messages a second.
 const usualRate = 500
 
-// How many executions an account may start a second, sustained: the quotas of Step Functions.
-// Standard's is the quota of the smaller regions.
+// The quotas of Step Functions: how many executions an account may start a second, sustained. The
+// quota of Standard is that of the smaller regions.
 const (
 	expressStarts  = 6_000
 	standardStarts = 150
 )
 
-// accountConcurrency is how many functions may run at once in an account with the standard quota.
-// It bounds a lane that sets no limit.
+// accountConcurrency is how many invocations may run at once in an account with the standard quota.
+// It is the limit of a lane that sets no limit.
 const accountConcurrency = 1_000
 
-// unreserved is how much of accountConcurrency AWS keeps for functions without a reservation.
+// unreserved is the part of accountConcurrency that AWS keeps for functions without a reservation.
 const unreserved = 100
 
 // loadRules keep the expected traffic below the platform's quotas.
@@ -54,13 +54,13 @@ var loadRules = []Rule{
 	},
 }
 
-// first is how long after it was sent a message has its turn, if no newer event follows it.
+// first is how long after a message was sent its first turn comes, if no newer event follows.
 func (t timing) first() time.Duration { return max(t.Quiet, t.MinInterval) }
 
-// held is how long a message is in flight, at most. In a short window, a superseded message leaves
+// held is how long a message is in flight at most. With a short window, a superseded message leaves
 // its flight in its first turn. It then stays invisible for the queue's visibility, and
-// [Config.SupersededLeave] bounds the number of such messages. In a long window it stays until the
-// newer version is written (ADR 0028).
+// [Config.SupersededLeave] bounds the number of such messages. With a long window, a superseded
+// message stays in its flight until the newer version is written (ADR 0028).
 func (c *Config) held(t timing) time.Duration {
 	window := c.slowest().Window
 	if window+pollSlack+2*t.first()+c.Index.Timeout <= c.Queues.Visibility {
@@ -71,12 +71,12 @@ func (c *Config) held(t timing) time.Duration {
 
 // traffic is what a sink's queue is expected to hold.
 type traffic struct {
-	known    float64 // messages a second of collections that set a rate
+	known    float64 // messages a second of the collections that set a rate
 	standard float64 // the part of known whose executions are Standard
 	held     float64 // messages in flight of the collections that set a rate
-	rest     *timing // of the collections without a rate, the one whose messages are held longest; nil for none
+	rest     *timing // the collection without a rate that holds a message longest; nil if all set a rate
 	long     bool    // whether any collection without a rate has Standard executions
-	most     *timing // of the collections with a rate, the one that holds the most messages; nil for none
+	most     *timing // the collection with a rate that holds the most messages; nil if no collection sets a rate
 }
 
 func (c *Config) traffic(sink string) traffic {
@@ -121,9 +121,9 @@ func (c *Config) fits(l traffic) float64 {
 	return l.known + math.Floor(room/c.held(*l.rest).Seconds())
 }
 
-// expectedRate is the default traffic of a queue: usualRate, or less if the queue cannot hold so
-// many messages. It is also less if they would start more Standard executions than the quota
-// allows.
+// expectedRate is the default traffic of a queue, usually usualRate. It is less if the queue cannot
+// hold the messages of usualRate. It is also less if those messages would start more Standard
+// executions than the quota allows.
 func (c *Config) expectedRate() int {
 	rate, least := float64(usualRate), 1.0
 	for name := range c.Sinks {
@@ -142,7 +142,7 @@ func (c *Config) expectedRate() int {
 // 80,000 leaves a third of the quota of SQS, 120,000, free.
 func checkInFlight(c *Config, f *checker, s namedSink) {
 	held, l := c.holding(s.name), c.traffic(s.name)
-	if held <= max(float64(c.Queues.MaxInFlight), 0) { // a sink without traffic holds nothing, whatever the limit
+	if held <= max(float64(c.Queues.MaxInFlight), 0) { // a sink without traffic keeps every limit, even a negative one
 		return
 	}
 	var parts []string
@@ -171,7 +171,7 @@ func checkInFlight(c *Config, f *checker, s namedSink) {
 			"collections with long windows as collections.<name>.expectedRate", most, c.holds(*l.rest))+remedy)
 }
 
-// holds names the setting that says for how long messages of a timing are held.
+// holds names the setting that decides how long messages of a timing are held.
 func (c *Config) holds(t timing) string {
 	short := c.held(t) == c.slowest().Window+holdSlack+t.first()
 	switch {
@@ -197,13 +197,12 @@ func checkLiveConcurrency(c *Config, f *checker) {
 	}
 }
 
-// checkFlightStarts counts one flight per batch. A batch is closed by its size or its window,
-// whichever comes first. So there are never more batches than messages, and never fewer than either
-// of the two makes.
+// checkFlightStarts counts one flight per batch. A batch is closed when it has reached its size or
+// its window has ended. So there are never more batches than messages.
 func checkFlightStarts(c *Config, f *checker) {
 	rate := float64(c.Queues.ExpectedRate)
 	var express float64
-	if c.Flight.Kind != FlightStandard { // what is Standard now may be Express later
+	if c.Flight.Kind != FlightStandard { // with auto, a flight that is Standard now may be Express later
 		express = c.starts(slices.Repeat([]float64{rate}, len(c.Sinks)))
 	}
 	for _, k := range []struct {
@@ -229,7 +228,8 @@ func checkFlightStarts(c *Config, f *checker) {
 	}
 }
 
-// standardStarts returns how many Standard executions a second begin at a rate of each queue.
+// standardStarts returns how many Standard executions a second start if each queue gets this rate of
+// messages.
 func (c *Config) standardStarts(rate float64) float64 {
 	var rates []float64 // of each sink
 	for name := range c.Sinks {
@@ -250,7 +250,7 @@ func (c *Config) starts(rates []float64) float64 {
 		all += rate
 	}
 	for _, l := range c.lanes() {
-		if l.MaxConcurrency == 0 { // the lanes of all sinks share what the account has
+		if l.MaxConcurrency == 0 { // the lanes of all sinks share the account's concurrency
 			starts += l.starts(all)
 			continue
 		}
@@ -263,7 +263,7 @@ func (c *Config) starts(rates []float64) float64 {
 
 // starts returns how many flights a second a lane starts at a rate of messages.
 func (l Lane) starts(rate float64) float64 {
-	// Without a window, each message may be a batch of its own.
+	// Without a window, each message may form its own batch.
 	if l.Window <= 0 || l.Batch <= 0 {
 		return rate
 	}

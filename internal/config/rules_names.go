@@ -46,7 +46,7 @@ func checkNames(c *Config, f *checker) {
 	checkKeys(f, "sinks", c.Sinks, namePattern, nameShape)
 }
 
-// checkKeys goes through the names in order, so that equal settings give equal faults.
+// checkKeys checks the names in sorted order, so that equal settings give faults in the same order.
 func checkKeys[V any](f *checker, group string, m map[string]V, pattern *regexp.Regexp, shape string) {
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		if !pattern.MatchString(name) {
@@ -75,7 +75,7 @@ func checkDefault[V any](f *checker, setting, group, name string, m map[string]V
 	names := slices.Sorted(maps.Keys(m))
 	_, exists := m[name]
 	switch {
-	// The rule "some" reports an empty group. It is not reported twice.
+	// The rule "some" already reports an empty group.
 	case len(m) == 0 || exists:
 	case name == "":
 		f.fault(setting, nil, fmt.Sprintf("is missing, and there are %d %s", len(m), group),
@@ -85,7 +85,7 @@ func checkDefault[V any](f *checker, setting, group, name string, m map[string]V
 	}
 }
 
-// oneOf says how to replace a name that does not exist.
+// oneOf suggests what to write instead of a name that does not exist.
 func oneOf(name string, names []string) string {
 	if near := setting.Nearest(name, names); near != "" {
 		return "did you mean " + near + "?"
@@ -105,7 +105,7 @@ func checkCollectionReferences(c *Config, f *checker) {
 	}
 }
 
-// references are the settings that name an entry of a group, by their generic names.
+// references maps the generic name of each setting that names an entry of a group to that group.
 var references = map[string]string{
 	"collections.<name>.sink":     "sinks",
 	"collections.<name>.sinks":    "sinks",
@@ -116,7 +116,8 @@ var references = map[string]string{
 	"sources.<name>.collections":  "collections",
 }
 
-// references looks at every setting that names an entry of a group, which has these names.
+// references checks every setting that names an entry of a group. The entries of the group have
+// these names.
 func (f *checker) references(c *Config, group string, names []string, problem, or string) {
 	walk(reflect.ValueOf(*c), at{}, func(p at, v reflect.Value) {
 		if references[p.generic] == group && v.String() != "" && !slices.Contains(names, v.String()) {
@@ -125,8 +126,9 @@ func (f *checker) references(c *Config, group string, names []string, problem, o
 	})
 }
 
-// checkSinks looks at what a list of sinks says beyond their names. Two sinks in one place would
-// write the same documents under fences that know nothing of each other.
+// checkSinks checks the list of sinks of each collection, except whether the sinks exist. Two sinks
+// with the same address and index would overwrite each other's documents, because their fences are
+// independent.
 func checkSinks(c *Config, f *checker) {
 	for _, name := range slices.Sorted(maps.Keys(c.Collections)) {
 		o, path := c.Collections[name], "collections."+printable(name)+".sinks"
@@ -157,7 +159,7 @@ func checkSinks(c *Config, f *checker) {
 	}
 }
 
-// checkSinksMatch checks sources whose messages are recognised by their queue.
+// checkSinksMatch checks the sources whose messages are recognised by the queue that they are in.
 func checkSinksMatch(c *Config, f *checker) {
 	for _, name := range slices.Sorted(maps.Keys(c.Sources)) {
 		s := c.Sources[name]
@@ -182,8 +184,8 @@ func checkSinksMatch(c *Config, f *checker) {
 	}
 }
 
-// checkExisting checks queues that exist already. dlq recognises the bulk lane by the end of a
-// queue's name. A function takes messages only of its own queues.
+// checkExisting checks queues that exist already. The function dlq recognises the bulk lane by the
+// end of a queue's name. Each function takes messages only from its own queues.
 func checkExisting(c *Config, f *checker) {
 	owner, sinks := make(map[string]string), slices.Sorted(maps.Keys(c.Sinks))
 	for _, name := range sinks {

@@ -9,7 +9,7 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// payloadRules are about what references may point to.
+// payloadRules check payloads and the places that references may point to.
 var payloadRules = []Rule{
 	{
 		"http-host", "A host is a name, not an address: lull never fetches from loopback, link-local or private addresses.",
@@ -23,8 +23,8 @@ var payloadRules = []Rule{
 	},
 }
 
-// checkHTTPHosts sees names only. The addresses behind a name are checked after resolution (design
-// section 13).
+// checkHTTPHosts checks only names. lull checks the addresses of a name after it resolved the name
+// (design section 13).
 func checkHTTPHosts(c *Config, f *checker) {
 	for i, host := range c.Payload.HTTPHosts {
 		_, err := netip.ParseAddr(host)
@@ -35,7 +35,8 @@ func checkHTTPHosts(c *Config, f *checker) {
 	}
 }
 
-// checkTracing refuses an address that would show ids on the network, or secrets in logs.
+// checkTracing refuses an address to which ids would be sent unencrypted, or that would put secrets
+// into logs.
 func checkTracing(c *Config, f *checker) {
 	at := c.Tracing.Endpoint
 	if at == "" {
@@ -43,7 +44,7 @@ func checkTracing(c *Config, f *checker) {
 	}
 	u, err := url.Parse(at)
 	switch {
-	case strings.ContainsAny(at, "?#") || u != nil && u.User != nil: // an empty query takes the path of spans, too
+	case strings.ContainsAny(at, "?#") || u != nil && u.User != nil: // even an empty query would swallow the path of the spans
 		f.fault("tracing.endpoint", nil, "has a user, query or fragment, which would reach logs",
 			"remove what follows the path, and give the credentials to a collector on the same machine")
 	case err != nil || u.Hostname() == "" || u.Scheme != "https" && (u.Scheme != "http" || !sink.Loopback(u.Hostname())):

@@ -6,14 +6,15 @@ import (
 	"time"
 )
 
-// recoverySlack is the time for polling, starting and waking together.
+// recoverySlack is the time for polling a queue, starting an execution and waking, together.
 const recoverySlack = 2 * time.Second
 
-// flightSpan is how long a common flight with one lost invocation may take, so that it need not
-// continue as a new execution.
+// flightSpan is how long an ordinary flight with one lost invocation may take. Within this time, the
+// flight need not continue as a new execution.
 const flightSpan = 240 * time.Second
 
-// recoveryRules keep a document fresh after a loss: within recovery of its collection's own window.
+// recoveryRules bound how late a document is after a lost invocation or flight: at most recovery
+// after the end of its collection's own window.
 var recoveryRules = []Rule{
 	{
 		"recovery-flight",
@@ -38,7 +39,8 @@ var recoveryRules = []Rule{
 	},
 }
 
-// limit returns recovery, longer where the sink has no versions, and says so.
+// limit returns the time that a recovery may take, and a text that names it. For a sink without
+// versions, the time includes the sink's apply delay.
 func (c *Config) limit(t timing) (time.Duration, string) {
 	if t.versions {
 		return c.Recovery, "the recovery of " + words(c.Recovery)
@@ -51,7 +53,7 @@ func (c *Config) raiseRecovery(by time.Duration) string {
 	return "raise recovery to at least " + words(c.Recovery+by)
 }
 
-// used returns one timing of every sink that takes documents.
+// used returns one timing of every sink that a collection writes to.
 func (c *Config) used() (all []timing) {
 	for _, t := range c.timings() {
 		if !slices.ContainsFunc(all, func(one timing) bool { return one.sink == t.sink }) {
@@ -61,8 +63,8 @@ func (c *Config) used() (all []timing) {
 	return all
 }
 
-// checkRecoveryFlight: what is held for longer than the visibility was extended to its turn, and
-// somewhat further.
+// checkRecoveryFlight makes two checks. The first is for messages with the queue's visibility. The
+// second is for messages that wait longer, whose visibility receive extended.
 func checkRecoveryFlight(c *Config, f *checker, t timing) {
 	l := c.slowest()
 	limit, says := c.limit(t)
@@ -109,8 +111,8 @@ func shorterBy(name string) string {
 	return name
 }
 
-// checkFlightSpan leaves room for two leases: that of a lost invocation, and that of the next
-// claim.
+// checkFlightSpan leaves time for two leases: the lease of a lost invocation, and the lease of the
+// next claim.
 func checkFlightSpan(c *Config, f *checker, t timing) {
 	if c.Flight.Kind == FlightStandard {
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// sinkRules are about one sink each.
+// sinkRules check the settings of sinks.
 var sinkRules = []Rule{
 	{
 		"sink-url", "A sink outside the process has an address without a password; the other kinds have no address.",
@@ -84,8 +84,8 @@ func checkSinkConcurrency(c *Config, f *checker) {
 	}
 }
 
-// checkInterval compares the engine's own limit for one document with the collections that go to
-// it.
+// checkInterval checks that minInterval of each collection respects the engine. Some engines limit
+// how often one document may be written.
 func checkInterval(c *Config, f *checker, s namedSink) {
 	least := s.Capabilities().MinInterval
 	for _, t := range c.expected(s.name) {
@@ -97,8 +97,8 @@ func checkInterval(c *Config, f *checker, s namedSink) {
 	}
 }
 
-// checkUnchanged allows keep only if every write goes through the row, and if the sink notices that
-// its index was created again.
+// checkUnchanged allows keep only if lull writes nothing without the row, and if the sink notices
+// that its index was deleted and created again.
 func checkUnchanged(c *Config, f *checker) {
 	refuse := func(path string, s Sink) {
 		switch {
@@ -126,8 +126,8 @@ func checkUnchanged(c *Config, f *checker) {
 	}
 }
 
-// namedSink is a sink with its name and the path of its setting. It has its kind, too, if this
-// program links it.
+// namedSink is a sink with its name and the path of its setting. It also has the description of its
+// kind, if this program links the kind.
 type namedSink struct {
 	Sink
 	name, path string
@@ -145,13 +145,13 @@ func (c *Config) namedSinks() []namedSink {
 	return all
 }
 
-// linkedSinks leaves out sinks of a kind that is not registered in this program.
+// linkedSinks returns the sinks whose kind is registered in this program.
 func (c *Config) linkedSinks() []namedSink {
 	return slices.DeleteFunc(c.namedSinks(), func(s namedSink) bool { return !s.linked })
 }
 
-// checkSinkURL refuses what would be ignored or lost in silence, and passwords that would reach
-// logs.
+// checkSinkURL refuses parts of an address that lull would silently ignore, and passwords, which
+// would reach logs.
 func checkSinkURL(_ *Config, f *checker, s namedSink) {
 	fix := "write an address such as " + s.kind.Example()
 	u, err := url.Parse(s.URL)
@@ -172,7 +172,8 @@ func checkSinkURL(_ *Config, f *checker, s namedSink) {
 	}
 }
 
-// checkSinkAuth holds auth to its kind, in the order of its settings.
+// checkSinkAuth checks that auth has the settings that its kind needs, and no others. It checks them
+// in the order of lull.yaml.
 func checkSinkAuth(_ *Config, f *checker, s namedSink) {
 	takes := s.kind.Authentications()
 	switch {
@@ -265,8 +266,8 @@ func checkSinkVersions(_ *Config, f *checker, s namedSink) {
 	}
 }
 
-// checkApplyDelay guards a safety-critical number: a lease shorter than a write is a silent loss
-// (design section 8).
+// checkApplyDelay checks a safety-critical number: if a lease is shorter than a write, a document
+// can be lost silently (design section 8).
 func checkApplyDelay(_ *Config, f *checker, s namedSink) {
 	if can := s.Capabilities(); !can.Versions && can.ApplyDelay < minApplyDelay {
 		f.fault(s.path+".applyDelay", can.ApplyDelay,
@@ -277,8 +278,8 @@ func checkApplyDelay(_ *Config, f *checker, s namedSink) {
 	}
 }
 
-// checkSinkIndex checks only the collections with an entry. The others are written to the default
-// sink.
+// checkSinkIndex checks only the collections with an entry. The documents of other collections are
+// written to the default sink.
 func checkSinkIndex(c *Config, f *checker, s namedSink) {
 	if strings.Contains(s.Index, "{collection}") || s.Index == "" && !s.linked {
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// sourceRules are about one source each.
+// sourceRules check the settings of sources.
 var sourceRules = []Rule{
 	{
 		"source-kind",
@@ -68,8 +68,8 @@ var sourceRules = []Rule{
 	},
 }
 
-// namedSource is a source with its name and the path of its setting. It has its kind, too, if this
-// program links it.
+// namedSource is a source with its name and the path of its setting. It also has the description of
+// its kind, if this program links the kind.
 type namedSource struct {
 	Source
 	name, path string
@@ -87,7 +87,7 @@ func (c *Config) namedSources() []namedSource {
 	return all
 }
 
-// linkedSources leaves out sources of a kind that is not registered in this program.
+// linkedSources returns the sources whose kind is registered in this program.
 func (c *Config) linkedSources() []namedSource {
 	return slices.DeleteFunc(c.namedSources(), func(s namedSource) bool { return !s.linked })
 }
@@ -145,7 +145,7 @@ func checkSourceProjection(_ *Config, f *checker, s namedSource) {
 
 func checkSourceMaxVersion(_ *Config, f *checker, s namedSource) {
 	class, err := shard.ParseClass(string(s.Class))
-	if s.MaxVersion == "" || err != nil { // the bounds report an unknown class
+	if s.MaxVersion == "" || err != nil { // the rule "bounds" reports an unknown class
 		return
 	}
 	if _, err := shard.ParseVersion(class, s.MaxVersion); err != nil {
@@ -174,7 +174,7 @@ func checkSourceMatch(c *Config, f *checker) {
 						"or named: true")
 				continue
 			}
-			said := m // of rules that ask for the name of their source, two are never the same
+			said := m // two rules with Named differ, because each accepts only the name of its own source
 			if m.Named {
 				said.Topic += "\x00" + s.name
 			}
@@ -189,7 +189,7 @@ func checkSourceMatch(c *Config, f *checker) {
 
 func checkSourceReach(c *Config, f *checker) {
 	if _, exists := c.Sources[c.DefaultSource]; !exists || len(c.linkedSources()) < len(c.Sources) {
-		return // the rule "default" reports it; an unlinked kind may name other sources
+		return // the rule "default" reports a missing default; an unlinked kind may name other sources
 	}
 	lines := make(map[string]bool)
 	for _, s := range c.Sources {
@@ -213,15 +213,16 @@ func checkFetch(_ *Config, f *checker, s namedSource) {
 	}
 }
 
-// checkFetchTime: one load and one call to the sink must end in an invocation. The lease follows
-// Ti.
+// checkFetchTime checks that one invocation has time for one load and one call to the sink. The
+// lease follows from the invocation's time-out, Ti.
 func checkFetchTime(c *Config, f *checker, s namedSource) {
 	if s.Fetch != nil {
 		checkTurn(c, f, s.path+".fetch.timeout", s.Fetch.Timeout, c.longestEnrich())
 	}
 }
 
-// checkTurn: what is asked before the sink, the sink, and the commits must end in one invocation.
+// checkTurn checks that one invocation has time for the requests before the sink, the call to the
+// sink, and the commits.
 func checkTurn(c *Config, f *checker, setting string, timeout, enrich time.Duration) {
 	rest := enrich + c.Index.SinkDeadline + sinkMargin
 	if timeout+rest < c.Index.Timeout {
@@ -238,7 +239,7 @@ func checkTurn(c *Config, f *checker, setting string, timeout, enrich time.Durat
 			words(max(c.Index.Timeout-rest, 0)), words(ceil(timeout+rest+time.Millisecond, time.Second))))
 }
 
-// longestEnrich is the longest time-out of an enricher, 0 if there is none.
+// longestEnrich is the longest time-out of an enricher, or 0 if no collection has an enricher.
 func (c *Config) longestEnrich() (longest time.Duration) {
 	for _, o := range c.Collections {
 		if o.Enrich != nil {

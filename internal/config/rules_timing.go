@@ -9,12 +9,12 @@ import (
 	"github.com/lullhq/lull/setting"
 )
 
-// timing is how the documents of one collection are timed on their sink, with the names of the
-// settings that say so.
+// timing is the timing of one collection's documents in one sink, with the names of the settings
+// that decide it.
 type timing struct {
 	Debounce
 	own        Collection
-	path       string // of the collection; empty for the settings that every other collection has
+	path       string // the setting's path of the collection; empty for collections without an entry
 	sink       string
 	lease      time.Duration
 	applyDelay time.Duration
@@ -22,7 +22,8 @@ type timing struct {
 	versions   bool
 }
 
-// timings returns the timing of every collection with an entry, after that of those without.
+// timings returns the timing of collections without an entry, and then the timing of every
+// collection with an entry.
 func (c *Config) timings() []timing {
 	all := []timing{c.timing("", "", c.DefaultSink)}
 	for _, name := range slices.Sorted(maps.Keys(c.Collections)) {
@@ -52,8 +53,8 @@ func (c *Config) timing(collection, path, sink string) timing {
 	return t
 }
 
-// The names of the settings that a timing has its values from: the collection's override or the
-// general one.
+// These methods return the name of the setting from which a timing has a value: the collection's
+// override, or the general setting.
 
 func (t timing) quiet() string       { return t.from(t.own.Quiet != nil, "quiet") }
 func (t timing) maxWait() string     { return t.from(t.own.MaxWait != nil, "maxWait") }
@@ -66,7 +67,7 @@ func (t timing) from(own bool, setting string) string {
 	return "debounce." + setting
 }
 
-// namedLane is a lane with its path, and what to lower where its window is too long.
+// namedLane is a lane with its path, and the settings to lower if its window is too long.
 type namedLane struct {
 	path, both string
 	Lane
@@ -77,8 +78,8 @@ func (c *Config) lanes() []namedLane {
 	return []namedLane{{"queues.live", "queues.live", c.Queues.Live}, {"queues.bulk", "queues.bulk", c.Queues.Bulk}}
 }
 
-// slowest returns the lane with the longer window, because the rules are hardest for it. If the
-// windows are equal, the faults name both, because both must be lowered.
+// slowest returns the lane with the longer window, because that lane breaks a rule first. If the
+// windows are equal, the faults name both lanes, because both windows must be lowered.
 func (c *Config) slowest() namedLane {
 	live, bulk := c.lanes()[0], c.lanes()[1]
 	switch cmp.Compare(live.Window, bulk.Window) {

@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// pollSlack is how much less of its visibility a flight has, in addition to the window. The
-// visibility clock starts at the poll, and receive knows only when it was invoked. Design section
-// 7: visibleUntil = invocation start - W - 5 s + V.
+// pollSlack is how much of a message's visibility may have passed before receive starts, in addition
+// to the window. The visibility starts at the poll of the queue, but receive knows only when it was
+// invoked. Design section 7: visibleUntil = invocation start - W - 5 s + V.
 const pollSlack = 5 * time.Second
 
-// wakeRounding is the most that rounding up to whole seconds delays a wake time.
+// wakeRounding is the longest delay of a turn by rounding its time up to whole seconds.
 const wakeRounding = time.Second
 
 // sinkMargin is the part of index's time-out that is reserved for commits and deletions after a
 // call to the sink.
 const sinkMargin = 2 * time.Second
 
-// smallBatch is the largest batch that the mapping gathers without a window.
+// smallBatch is the largest batch that an event source mapping accepts without a batching window.
 const smallBatch = 10
 
 // visibilityRules keep a message invisible while a function works on it.
@@ -52,15 +52,15 @@ func checkBatchWindow(c *Config, f *checker) {
 	}
 }
 
-// checkVisibilityReceive: AWS recommends six times the function's time-out for a queue with an
-// event source mapping.
+// checkVisibilityReceive checks the visibility that AWS recommends for a queue with an event source
+// mapping: six times the function's time-out.
 func checkVisibilityReceive(c *Config, f *checker) {
 	l := c.slowest()
 	need := 6*c.Receive.Timeout + l.Window
 	if c.Queues.Visibility >= need {
 		return
 	}
-	var lower []string // what one of the two can do alone
+	var lower []string // the fixes that change only the time-out or only the window
 	if most := floor((c.Queues.Visibility - l.Window) / 6); most >= time.Second {
 		lower = append(lower, "lower receive.timeout to at most "+words(most))
 	}
@@ -87,8 +87,8 @@ func checkVisibilityTimeout(c *Config, f *checker) {
 	}
 }
 
-// raiseVisibility advises to raise the visibility to what is needed. It returns "" if a lost flight
-// could then not be recovered in time.
+// raiseVisibility advises to raise the visibility to the value that is needed. It returns "" if that
+// visibility is too long to recover a lost flight in time.
 func (c *Config) raiseVisibility(need time.Duration) string {
 	whole := ceil(need, time.Second)
 	for _, t := range c.timings() {
@@ -109,7 +109,8 @@ func checkSinkDeadline(c *Config, f *checker) {
 	}
 }
 
-// checkAmbiguousRetry asks every sink: each has its own lease, and one setting serves all.
+// checkAmbiguousRetry compares the retry with the lease of one sink. Each sink has its own lease,
+// but all sinks share the setting.
 func checkAmbiguousRetry(c *Config, f *checker, s namedSink) {
 	if retry, lease := c.AmbiguousRetry(s.name), c.Lease(s.name); retry < lease {
 		f.fault("flight.ambiguousRetry", retry, fmt.Sprintf(

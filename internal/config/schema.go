@@ -15,7 +15,7 @@ import (
 type object = map[string]any
 
 // Schema returns the JSON Schema, draft 2020-12, of lull.yaml with the kinds that are registered in
-// this program. It is made from the same descriptions as docs/settings.md and the decoder.
+// this program. It uses the same descriptions of settings as docs/settings.md and the decoder.
 //
 // The decoder or Validate refuses every file that the schema refuses. The opposite does not hold: a
 // schema knows no units and no contradictions between settings.
@@ -27,7 +27,7 @@ func Schema() []byte {
 		"a schema cannot."
 	text, err := json.MarshalIndent(root, "", "  ")
 	if err != nil {
-		panic(err) // texts, numbers and lists always have a form in JSON
+		panic(err) // cannot happen: texts, numbers and lists can always be encoded in JSON
 	}
 	return append(text, '\n')
 }
@@ -41,7 +41,8 @@ func exemplar() Config {
 	return c
 }
 
-// plainDefaults are the defaults of settings that follow from nothing, by generic name.
+// plainDefaults returns the default of each setting that follows from no other setting, by generic
+// name.
 func plainDefaults() map[string]reflect.Value {
 	defaults := make(map[string]reflect.Value)
 	note := func(p at, v reflect.Value) { defaults[p.generic] = v }
@@ -56,7 +57,7 @@ func plainDefaults() map[string]reflect.Value {
 	return defaults
 }
 
-// schemaWriter makes the schema of a type as the decoder walks over it.
+// schemaWriter makes the schema of a type. It visits the fields in the same way as the decoder.
 type schemaWriter struct{ defaults map[string]reflect.Value }
 
 func (w schemaWriter) value(t reflect.Type, p at) object {
@@ -91,9 +92,9 @@ func (w schemaWriter) value(t reflect.Type, p at) object {
 	}
 }
 
-// fields is the schema of a group of settings. The options of a kind are listed next to the
-// settings of all kinds. The schema knows each option of any kind, and refuses options of other
-// kinds.
+// fields is the schema of a group of settings. The options of a kind are next to the settings that
+// all kinds have. The schema lists the options of every kind, and for a given kind it refuses the
+// options of other kinds.
 func (w schemaWriter) fields(t reflect.Type, p at) object {
 	properties, required := w.properties(t, p), []string{}
 	for _, name := range fieldNames(t) {
@@ -122,7 +123,8 @@ func (w schemaWriter) properties(t reflect.Type, p at) object {
 	return properties
 }
 
-// kinds says of each kind what its options are, and adds the options to the properties.
+// kinds returns a schema for each kind that lists the kind's options. It adds the options of all
+// kinds to the properties.
 func (w schemaWriter) kinds(r registry, p at, properties object) []object {
 	own := make(map[string]object) // by kind
 	for _, k := range r.kinds() {
@@ -156,7 +158,7 @@ func (w schemaWriter) kinds(r registry, p at, properties object) []object {
 	return all
 }
 
-// needed are the settings that a kind of sink cannot do without.
+// needed lists the settings that a kind of sink requires.
 func needed(k sink.Kind) []string {
 	names := []string{}
 	if k.NeedsIndex {
@@ -168,13 +170,13 @@ func needed(k sink.Kind) []string {
 	return names
 }
 
-// Spellings of quantities. The bounds of a quantity cannot be said in a pattern: the description
-// names them.
+// Patterns for the spelling of quantities. A pattern cannot express the bounds of a quantity, so the
+// description names the bounds.
 const (
 	durationSpelling = `^ *\+?([0-9]+d)?(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))* *$`
 	sizeSpelling     = `^ *[0-9]+ *(B|KB|MB|GB)? *$`
 	rateSpelling     = `^ *[0-9]+(_[0-9]{3})*(\.[0-9]{1,3})? *$`
-	groupedSpelling  = `^[0-9]{1,3}(_[0-9]{3})+$` // 80_000 is a number to lull, and a text to YAML 1.2
+	groupedSpelling  = `^[0-9]{1,3}(_[0-9]{3})+$` // lull reads 80_000 as a number, YAML 1.2 as a text
 )
 
 // leaf is the schema of one setting.
@@ -215,7 +217,7 @@ func text(s setting.Setting) object {
 	return schema
 }
 
-// describe puts into words what an editor shows about a setting.
+// describe returns the text that an editor shows about a setting.
 func describe(s setting.Setting) string {
 	var b strings.Builder
 	b.WriteString(s.Doc)

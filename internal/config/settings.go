@@ -26,7 +26,7 @@ const (
 	maxMessage        = setting.MB
 	expressLimit      = 5 * time.Minute
 	delayLimit        = 15 * time.Minute // the longest DelaySeconds: prune enqueues what is due sooner
-	minGuard          = 2 * time.Second  // the platform kills late, by less than this
+	minGuard          = 2 * time.Second  // AWS kills an invocation less than this after its time-out
 	minApplyDelay     = time.Second      // a sink without versions always applies a little late
 	maxApplyDelay     = 5 * time.Minute
 	maxQuiet          = 15 * time.Minute
@@ -37,7 +37,8 @@ const (
 	forever           = 3650 * day
 )
 
-// Shapes of names. They are part of resource names, keys and indices, whose services allow no more.
+// Patterns of names. Names become part of resource names, keys and indices, and the services allow
+// no other characters there.
 var (
 	namePattern       = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
 	collectionPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
@@ -60,8 +61,8 @@ var (
 	optBucket      = regexp.MustCompile(`^([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])?$`)
 	servicePattern = regexp.MustCompile(`^(es|aoss|rds-db)?$`)
 	bucketPattern  = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
-	// folderPattern is also a prefix in the roles' policies, in which * and ? match any text, and $
-	// begins a variable.
+	// A folder also becomes a prefix in the policies of roles. So folderPattern refuses * and ?, which
+	// match any text in a policy, and $, which starts a variable.
 	folderPattern = regexp.MustCompile(`^([^*?$]*/)?$`)
 	anyHost       = regexp.MustCompile(`^[a-z0-9:]([a-z0-9.:-]*[a-z0-9])?$`)
 	hostPattern   = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+$`)
@@ -76,12 +77,12 @@ const (
 type described struct {
 	setting.Setting
 
-	// generic is Name, and for an option of a kind the place of such options and its name.
+	// generic is the same as Name, except for an option of a kind: then it is "group:kind.option".
 	generic string
 }
 
-// settings describes every setting, in the order of lull.yaml. The kinds of sinks and sources have
-// registered by the time when it is called first.
+// settings describes every setting, in the order of lull.yaml. It may be called only after the kinds
+// of sinks and sources have registered.
 var settings = sync.OnceValue(func() []described {
 	return slices.Concat(
 		plain(topSettings), plain(sourceSettings()), registries[sourceType].settings(),
@@ -92,7 +93,7 @@ var settings = sync.OnceValue(func() []described {
 	)
 })
 
-// plain is for settings that are found by the name that lull.yaml gives them.
+// plain returns settings whose generic name is their name in lull.yaml.
 func plain(list []setting.Setting) []described {
 	all := make([]described, len(list))
 	for i, s := range list {
@@ -254,7 +255,7 @@ func sinkSettings() []setting.Setting {
 	return slices.Concat([]setting.Setting{kind.Otherwise("required"), url}, commonSinkSettings())
 }
 
-// indexed are the kinds of sinks whose index the settings must name.
+// indexed lists the kinds of sinks whose index the settings must name.
 func indexed() []string {
 	return slices.DeleteFunc(sink.Kinds(), func(name string) bool { k, _ := sink.Lookup(name); return !k.NeedsIndex })
 }

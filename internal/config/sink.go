@@ -12,7 +12,7 @@ import (
 type (
 	// Sink is the settings of a sink. Its kinds register themselves with package sink.
 	Sink = sink.Settings
-	// Auth is how requests to a sink prove who sends them.
+	// Auth is how requests to a sink are authenticated.
 	Auth = sink.Auth
 	// AuthKind is a kind of authentication.
 	AuthKind = sink.AuthKind
@@ -28,14 +28,16 @@ const (
 	AuthKey   = sink.AuthKey
 )
 
-// Ceiling is the most documents that go to a sink, in thousandths a second. 0 is for no ceiling.
+// Ceiling is the most documents that lull sends to a sink, in thousandths of a document a second. 0
+// means that there is no ceiling.
 func (c *Config) Ceiling(sink string) int64 {
 	var most setting.Rate
 	override(&most, c.Sinks[sink].MaxDocumentsPerSecond)
 	return int64(most)
 }
 
-// IndexConcurrency is the most invocations of a sink's index function at once. 0 is for any number.
+// IndexConcurrency is the most invocations of a sink's index function at once. 0 means that there is
+// no limit.
 func (c *Config) IndexConcurrency(sink string) (most int) {
 	override(&most, c.Sinks[sink].MaxConcurrency)
 	return most
@@ -48,9 +50,9 @@ func (c *Config) LeaseIsKnown(name string) bool {
 	return linked || s.Versions != nil && (*s.Versions || s.ApplyDelay != nil)
 }
 
-// CollectionsOf returns, sorted, the known collections that are written to this sink. They are
-// those with an entry. If there is no entry, they are the collections that the settings name as a
-// default.
+// CollectionsOf returns, sorted, the known collections that are written to this sink. A collection
+// is known if it has an entry. If no collection has an entry, the known collections are those that
+// the settings name as a default.
 func (c *Config) CollectionsOf(sink string) []shard.Collection {
 	var of []shard.Collection
 	for _, name := range c.knownCollections() {

@@ -23,9 +23,10 @@ const (
 	NoVersionPosition = source.NoVersionPosition
 )
 
-// SourceConfig gives what the sources are built from, complete. It adds the collection of events
-// that name none, the collections that they may name, and the places that each source may refer to.
-// c is not changed and not kept.
+// SourceConfig returns the complete settings from which the sources are built. It adds the
+// collection of events that do not name one. It also adds the collections that events may name, and
+// the places to which events of each source may refer. SourceConfig neither changes c nor keeps a
+// reference to it.
 func (c *Config) SourceConfig() source.Config {
 	complete := *c
 	complete.Sources, complete.Sinks = maps.Clone(c.Sources), maps.Clone(c.Sinks)

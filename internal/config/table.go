@@ -1,14 +1,14 @@
 package config
 
-// Table is the table of the rows.
+// Table is the settings of the DynamoDB table that holds the rows.
 type Table struct {
-	// Name is the name of a DynamoDB table that exists already (docs/deploy.md says what it must be
-	// like). Default: the stack makes one, STACK-shards.
+	// Name is the name of a DynamoDB table that exists already (docs/deploy.md lists what lull needs
+	// of such a table). By default it is empty, and the stack creates a table named STACK-shards.
 	Name string `json:"name"`
 	// Billing says how AWS bills the table and its index. Default "onDemand".
 	Billing Billing `json:"billing"`
 	// Writes and Reads are the table's capacity if Billing is "provisioned". Default: 5 to 4,000
-	// units a second, of which 70 % are to be used.
+	// units a second; auto scaling aims to have 70 % of them used.
 	Writes Capacity `json:"writes"`
 	Reads  Capacity `json:"reads"`
 	// Waiting is the capacity of the index `waiting`, which holds dead letters and scheduled events.
@@ -34,10 +34,10 @@ type Throughput struct {
 // Capacity is what auto scaling keeps ready, in units a second. A write unit is one write of up to
 // 1 KB, and a read unit is one consistent read of up to 4 KB.
 type Capacity struct {
-	// Min and Max bound it.
+	// Min and Max are the smallest and the largest capacity.
 	Min int `json:"min"`
 	Max int `json:"max"`
-	// Target is the percentage of it that auto scaling aims to have used, 20 to 90.
+	// Target is the percentage of the capacity that auto scaling aims to have used, 20 to 90.
 	Target int `json:"target"`
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Timing is For in the terms of the protocol.
+// Timing returns the timing of a collection, as package shard uses it.
 func (c *Config) Timing(collection shard.Collection) shard.Timing {
 	d := c.For(string(collection))
 	return shard.Timing{
@@ -15,8 +15,8 @@ func (c *Config) Timing(collection shard.Collection) shard.Timing {
 	}
 }
 
-// Hold is how long a message is held at most while all is well: until the cap of a document that is
-// always changing, or until its pace lets it be written.
+// Hold is how long a message is held at most if nothing fails. A document that never stops changing
+// is held until its cap. A document that was just written is held until minInterval has passed.
 func (d Debounce) Hold() time.Duration { return max(d.MaxWait, d.MinInterval) + d.CapGrace }
 
 // LongestHold is the longest Hold of the collections of a sink.
@@ -30,8 +30,8 @@ func (c *Config) LongestHold(sink string) time.Duration {
 	return longest
 }
 
-// LongestFresh is Fresh of the collection with the longest quiet window: the promise for all live
-// events together.
+// LongestFresh is the longest Fresh of all collections. It is the promise that holds for every live
+// event.
 func (c *Config) LongestFresh() time.Duration {
 	var longest time.Duration
 	for _, name := range c.knownCollections() {
@@ -41,8 +41,8 @@ func (c *Config) LongestFresh() time.Duration {
 }
 
 // Recovered is how old a live event of a sink is at most when it is written, after one lost
-// invocation or flight (promise 4). That is recovery, and for a window that outlasts the queue's
-// visibility recovery beyond its end.
+// invocation or flight (promise 4). It is recovery plus the sink's apply delay. If a window is longer
+// than the queue's visibility, that window is added.
 func (c *Config) Recovered(sink string) time.Duration {
 	var longest time.Duration
 	for _, t := range c.timings() {
@@ -62,21 +62,21 @@ func (c *Config) Window(bulk bool) time.Duration {
 	return c.Queues.Live.Window
 }
 
-// SupersededLeave reports whether superseded messages may leave their flight, and stay invisible
-// for the queue's visibility (ADR 0028). They may not if all expected traffic, invisible for that
-// time, would exceed what a queue may hold.
+// SupersededLeave reports whether superseded messages may leave their flight, and stay invisible for
+// the queue's visibility (ADR 0028). They may not leave if all messages that are expected within the
+// visibility are more than a queue may hold.
 func (c *Config) SupersededLeave() bool {
 	return float64(c.Queues.ExpectedRate)*c.Queues.Visibility.Seconds() <= float64(c.Queues.MaxInFlight)
 }
 
-// Expires is the TTL, in seconds since 1970, of a row that is committed now: retention and then
-// ttlExtra.
+// Expires is the TTL of a row that is committed now, in seconds since 1970. The TTL is the row's
+// retention plus ttlExtra.
 func (c *Config) Expires(now time.Time) int64 {
 	return now.Add(c.Lifecycle.RowRetention + c.Lifecycle.TTLExtra).Unix()
 }
 
-// Fresh is how long after its last change a document of a collection is in the sink, at p99
-// (docs/design.md, section 3).
+// Fresh is how long after the last change of a burst its document is in the sink, for 99 % of the
+// documents of a collection (docs/design.md, section 3).
 func (c *Config) Fresh(collection string) time.Duration {
 	return c.For(collection).Quiet + c.Queues.Live.Window + time.Second
 }

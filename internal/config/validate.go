@@ -9,21 +9,21 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// Validate returns every fault of the settings at once, joined; nil means that they keep the
-// promises. Faults takes the error apart. It changes nothing.
+// Validate returns every fault of the settings at once, as one joined error; Faults splits that
+// error. If it returns nil, lull keeps its promises with these settings. Validate changes nothing.
 func (c *Config) Validate() error { return c.ValidateAs(KindsLinked) }
 
-// ValidateAs is Validate for settings that may name other kinds.
+// ValidateAs is Validate for settings that may name kinds which this program does not link.
 func (c *Config) ValidateAs(kinds Kinds) error {
 	fs := faults{list: c.faults(kinds)}
 	return fs.err()
 }
 
-// ValidateDeployed is Validate for settings that are to be deployed: it refuses sinks that live in
-// one process, too.
+// ValidateDeployed is Validate for settings that are to be deployed. It also refuses sinks that
+// exist only in one process.
 func (c *Config) ValidateDeployed() error { return c.validateDeployed(KindsLinked) }
 
-// placeholder is an address of documentation, as RFC 2606 reserves them.
+// placeholder matches an address with one of the host names that RFC 2606 reserves for examples.
 var placeholder = regexp.MustCompile(`^[a-z]+://([^/@]*[.@])?example\.(com|net|org)([:/]|$)`)
 
 // Placeholders returns, joined, a fault for each placeholder address that `lull new` wrote.
@@ -54,8 +54,8 @@ func (c *Config) validateDeployed(kinds Kinds) error {
 	return fs.err()
 }
 
-// faults judges each setting by its bounds, and then the rules between settings. It does not stop
-// at the first fault (promise 7), but at maxFaults.
+// faults checks the bounds of each setting, and then the rules between settings. It does not stop at
+// the first fault (promise 7), but only at maxFaults.
 func (c *Config) faults(kinds Kinds) []*Fault {
 	var fs faults
 	walk(reflect.ValueOf(*c), at{}, func(p at, v reflect.Value) {
@@ -78,7 +78,7 @@ func (c *Config) faults(kinds Kinds) []*Fault {
 
 // Rule is one thing that must hold between settings.
 type Rule struct {
-	// Name is what Fault.Rule says.
+	// Name is the name of the rule, as Fault.Rule contains it.
 	Name string
 	// Doc says what must hold and why.
 	Doc string
@@ -101,7 +101,7 @@ var rules = slices.Concat(
 	[]Rule{memoryRule},
 )
 
-// each is a rule for every item of a list, alone.
+// each returns a check that calls check for every item of a list.
 func each[T any](list func(*Config) []T, check func(c *Config, f *checker, item T)) func(*Config, *checker) {
 	return func(c *Config, f *checker) {
 		for _, item := range list(c) {
@@ -119,7 +119,8 @@ type checker struct {
 	rule   string
 }
 
-// ignored refuses a setting below path that belongs to other kinds than its own.
+// ignored refuses a setting that has no effect, because it belongs to other kinds than the one that
+// is set.
 func (f *checker) ignored(path, name, value, kinds string) {
 	if value != "" {
 		f.fault(path+"."+name, value, "has no effect: it belongs to the kind "+kinds,
@@ -127,7 +128,7 @@ func (f *checker) ignored(path, name, value, kinds string) {
 	}
 }
 
-// fault adds a fault. The value may be nil, text, or anything that lull.yaml can hold.
+// fault adds a fault. The value may be nil, a text, or a value of any type that lull.yaml has.
 func (f *checker) fault(setting string, value any, problem, fix string) {
 	text := ""
 	if value != nil {

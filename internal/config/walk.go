@@ -55,7 +55,8 @@ func sortedNames(v reflect.Value) []string {
 	return names
 }
 
-// judge holds one value to its setting's bounds. Nil means that they hold.
+// judge checks one value against the bounds of its setting. It returns nil if the value is within
+// the bounds.
 func judge(p at, v reflect.Value, kinds Kinds) *Fault {
 	s := byName()[p.generic]
 	r, isKind := kindOf(p.generic)
@@ -83,7 +84,8 @@ func judge(p at, v reflect.Value, kinds Kinds) *Fault {
 	return &Fault{Rule: "bounds", Setting: p.name, Value: written(v), Problem: problem, Fix: fix}
 }
 
-// kindOf returns the registry of the kinds that a setting names, or false where it names none.
+// kindOf returns the registry of the kinds that a setting may name. It returns false if the setting
+// does not name a kind.
 func kindOf(generic string) (registry, bool) {
 	for _, r := range registries {
 		if generic == r.group+".kind" {
@@ -95,7 +97,7 @@ func kindOf(generic string) (registry, bool) {
 
 // quantity is how lull.yaml writes values of one type.
 type quantity struct {
-	is, fix string // in the words of a fault
+	is, fix string // texts of a fault: what the value should be, and how to write it
 	parse   func(text string) (int64, error)
 	format  func(n int64) string
 }
@@ -119,7 +121,7 @@ func quantityOf[N ~int64](is, fix string, parse func(string) (N, error), format 
 	}
 }
 
-// written returns a value as lull.yaml writes it, cut and without passwords.
+// written returns a value as lull.yaml writes it, shortened and without passwords.
 func written(v reflect.Value) string {
 	if q, ok := quantities[v.Type()]; ok {
 		return q.format(v.Int())
@@ -139,7 +141,7 @@ func written(v reflect.Value) string {
 	}
 }
 
-// redact hides everything before the last @, because a URL has its user and password there and
+// redact hides everything before the last @. A URL has its user and password before the @, and
 // faults are logged.
 func redact(s string) string {
 	end := strings.LastIndex(s, "@")

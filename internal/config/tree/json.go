@@ -17,8 +17,8 @@ var (
 	errKey        = errors.New("a key is not text")
 )
 
-// SyntaxError is text that is not of the file's format. Errors of this package wrap one where the
-// line is known.
+// SyntaxError says that the text does not have the file's format. An error of this package wraps a
+// SyntaxError if the line is known.
 type SyntaxError struct {
 	Line int
 	Err  error
@@ -54,7 +54,8 @@ func ParseJSON(text []byte) (Node, error) {
 type parser struct {
 	text []byte
 	dec  *json.Decoder
-	// read and lines count the lines up to an offset, so that the text is gone through once.
+	// lines is the number of line ends in the text up to the offset read. So each line end is counted
+	// only once.
 	read, lines int
 }
 

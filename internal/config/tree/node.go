@@ -34,10 +34,10 @@ func (k Kind) String() string {
 // Node is one value of a settings file.
 type Node struct {
 	Kind Kind
-	// Line is where the value begins, from 1; 0 where it is not known.
+	// Line is the line on which the value begins, from 1. It is 0 if the line is not known.
 	Line int
-	// Text is the scalar: a string's value, a number as it was written, "true" or "false". Empty
-	// for the other kinds.
+	// Text is the scalar: a string's value, a number as it was written, "true" or "false". It is
+	// empty for the other kinds.
 	Text string
 	// Items are the elements of a list.
 	Items []Node
@@ -53,9 +53,9 @@ type Field struct {
 	Value Node
 }
 
-// MaxBytes is the largest settings file that is read. A file of a thousand collections has a sixth
-// of it.
+// MaxBytes is the largest settings file that is read. A file of a thousand collections has about a
+// sixth of MaxBytes.
 const MaxBytes = 256 << 10
 
-// MaxDepth is how deeply a settings file may nest. Settings themselves nest 5 deep.
+// MaxDepth is how deeply a settings file may nest. Valid settings nest at most 5 deep.
 const MaxDepth = 32

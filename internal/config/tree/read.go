@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// ReadFile reads a settings file, but no more than MaxBytes. A larger one is an error that is
+// ReadFile reads a settings file, but no more than MaxBytes. For a larger file, the error wraps
 // ErrTooLarge. Errors name the file.
 func ReadFile(path string) ([]byte, error) {
 	file, err := os.Open(path)

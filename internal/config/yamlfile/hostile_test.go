@@ -9,7 +9,8 @@ import (
 	"github.com/lullhq/lull/internal/config/tree"
 )
 
-// The parser recurses into lists and along the keys of a mapping, and keeps a path for each level.
+// The YAML parser recurses into lists and along the keys of a mapping. It also stores a path for
+// each level, so a hostile text could use much memory.
 func TestHostileTextIsRefusedBeforeItIsParsed(t *testing.T) { // not parallel: it measures memory
 	const most = 256 << 20
 	for text, want := range map[string]error{
@@ -29,7 +30,7 @@ func TestHostileTextIsRefusedBeforeItIsParsed(t *testing.T) { // not parallel: i
 			t.Errorf("%q: got %v, want %v", text, err, want)
 		}
 		runtime.ReadMemStats(&before)
-		_, _ = parse([]byte(strings.Repeat(text, maxTokens/4))) // what is parsed
+		_, _ = parse([]byte(strings.Repeat(text, maxTokens/4))) // few enough tokens to be parsed
 		runtime.ReadMemStats(&after)
 		if got := after.TotalAlloc - before.TotalAlloc; got > most {
 			t.Errorf("%q, few of them: allocates %d MB, want at most %d", text, got>>20, most>>20)

@@ -7,10 +7,10 @@ import (
 	"github.com/lullhq/lull/internal/config/tree"
 )
 
-// Parse reads settings from the text of a lull.yaml. An empty text means the defaults. The faults
-// of the text are *config.Fault, joined; text that is not YAML is a *tree.SyntaxError.
-// Contradictions are not looked for in a text without faults, because flags may change it: call
-// Validate afterwards.
+// Parse reads settings from the text of a lull.yaml. An empty text means the defaults. If the text
+// has faults, the error joins them as *config.Fault; for text that is not YAML, it is a
+// *tree.SyntaxError. In a text without faults, Parse does not look for contradictions between
+// settings, because flags may still change them. Call Validate afterwards.
 func Parse(text []byte) (config.Config, error) {
 	c, _, err := decode(text, config.KindsLinked)
 	return c, err
@@ -27,13 +27,13 @@ func decode(text []byte, kinds config.Kinds) (config.Config, config.Lines, error
 	return c, lines, err
 }
 
-// Check reads settings from a file and validates them. Each fault of the error has its line where
-// the file says what is wrong there. The lines of the file are returned with valid settings.
+// Check reads settings from a file and validates them. A fault has the line of its setting if the
+// file contains the setting. If the settings are valid, Check also returns the lines of the file.
 func Check(path string) (config.Config, config.Lines, error) {
 	return CheckAs(path, config.KindsLinked)
 }
 
-// CheckAs is Check for settings that may name other kinds.
+// CheckAs is Check for settings that may name kinds which this program does not link.
 func CheckAs(path string, kinds config.Kinds) (config.Config, config.Lines, error) {
 	c, lines, err := load(path, kinds)
 	if err != nil {

@@ -207,7 +207,8 @@ func TestLoadNamesTheFile(t *testing.T) {
 	}
 }
 
-// Text writes what Parse reads back, so that settings can be shown, edited and run.
+// Parse reads the output of Text without a difference. So settings can be shown, edited and used
+// again.
 func TestTextIsReadBack(t *testing.T) {
 	t.Parallel()
 	example, err := Load(filepath.Join("..", "..", "..", "docs", "lull.yaml"))
@@ -226,8 +227,8 @@ func TestTextIsReadBack(t *testing.T) {
 	}
 }
 
-// FuzzParse: nothing panics; what is refused says why, and where it is a setting, which and how to
-// put it right; what is without faults survives config.json unchanged.
+// FuzzParse checks that no text makes Parse panic. The error of a refused text says why, and for a
+// setting also which one and how to fix it. Settings without faults survive config.json unchanged.
 func FuzzParse(f *testing.F) {
 	example, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "lull.yaml"))
 	if err != nil {

@@ -22,7 +22,8 @@ var (
 	errTooMany   = fmt.Errorf("more than %d words and marks", maxTokens)
 )
 
-// maxTokens is about 5,000 lines. The parser needs memory by the square of a mapping's keys.
+// maxTokens corresponds to about 5,000 lines. The parser's memory grows with the square of the number
+// of keys in a mapping.
 const maxTokens = 16 << 10
 
 // parse reads one YAML document into a tree. Errors are *tree.SyntaxError.
@@ -37,7 +38,7 @@ func parse(text []byte) (tree.Node, error) {
 	if err := judge(tokens); err != nil {
 		return tree.Node{}, err
 	}
-	// Repeated keys are allowed here and refused by the decoder, together with all other faults.
+	// The parser allows repeated keys. The decoder refuses them, together with all other faults.
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
 		return tree.Node{}, syntaxError(err)
@@ -59,9 +60,10 @@ func parse(text []byte) (tree.Node, error) {
 	return root, nil
 }
 
-// judge refuses what the parser would need too much memory for, before it parses. Lists and groups
-// in brackets can nest at every byte, and lists of lines at every second byte of one line. The
-// depth of lines below each other is bounded by their indentation, and node judges that exactly.
+// judge refuses a text before it is parsed, if the parser would need too much memory for it. Lists
+// and groups in brackets can nest at every byte, and lists of lines at every second byte of one
+// line. Indentation bounds how deeply lines below each other can nest, and node checks that depth
+// exactly.
 func judge(tokens token.Tokens) error {
 	brackets, marks, at := 0, 0, 0
 	for i, t := range tokens {
@@ -89,8 +91,8 @@ func judge(tokens token.Tokens) error {
 	return nil
 }
 
-// syntaxError keeps the parser's message and line, without its excerpt of the file: a value may be
-// something to hide.
+// syntaxError returns the parser's message and line, without the parser's excerpt of the file. The
+// excerpt may contain a secret.
 func syntaxError(err error) error {
 	var syntax yaml.Error
 	if !errors.As(err, &syntax) {
@@ -165,7 +167,7 @@ func fields(values []*ast.MappingValueNode, at, depth int) (tree.Node, error) {
 	return group, nil
 }
 
-// keyOf returns a key's text. A collection may be called 2024 or true without quotes.
+// keyOf returns the text of a key. A key without quotes, such as 2024 or true, is also text.
 func keyOf(key ast.MapKeyNode) (string, error) {
 	switch k := key.(type) {
 	case *ast.StringNode:

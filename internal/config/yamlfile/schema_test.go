@@ -26,14 +26,14 @@ func compiled(t *testing.T) *jsonschema.Schema {
 	if err := c.AddResource("lull.schema.json", doc); err != nil {
 		t.Fatal(err)
 	}
-	schema, err := c.Compile("lull.schema.json") // checks it against the draft's own schema
+	schema, err := c.Compile("lull.schema.json") // Compile also checks the schema against that of the draft
 	if err != nil {
 		t.Fatal(err)
 	}
 	return schema
 }
 
-// judged is what the schema and what lull says about a settings file.
+// judged returns the errors that the schema and lull report about a settings file.
 func judged(t *testing.T, schema *jsonschema.Schema, text string) (bySchema, byLull error) {
 	t.Helper()
 	var value any
@@ -47,7 +47,7 @@ func judged(t *testing.T, schema *jsonschema.Schema, text string) (bySchema, byL
 	return schema.Validate(asJSONSchemaSeesIt(value)), err
 }
 
-// asJSONSchemaSeesIt turns the numbers of the YAML package into those that the validator knows.
+// asJSONSchemaSeesIt converts the numbers of the YAML package to types that the validator knows.
 func asJSONSchemaSeesIt(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -89,7 +89,7 @@ func TestSchemaTakesEverySettingsFile(t *testing.T) {
 			}
 			if filepath.Ext(path) == ".yaml" {
 				files[path] = string(text)
-				if strings.Contains(string(text), "${") { // the end-to-end tests fill it in
+				if strings.Contains(string(text), "${") { // a template that the end-to-end tests fill in
 					delete(files, path)
 				}
 				continue
@@ -110,8 +110,8 @@ func TestSchemaTakesEverySettingsFile(t *testing.T) {
 	}
 }
 
-// lull refuses each file that an editor would mark, because a schema that is stricter than lull
-// would be misleading.
+// An editor marks a file that the schema refuses. lull must refuse each such file, too, because a
+// schema that is stricter than lull would mislead.
 func TestSchemaRefusesWhatLullRefuses(t *testing.T) {
 	t.Parallel()
 	schema := compiled(t)
@@ -133,15 +133,15 @@ func TestSchemaRefusesWhatLullRefuses(t *testing.T) {
 	} {
 		bySchema, byLull := judged(t, schema, text)
 		if bySchema == nil {
-			t.Errorf("%s: the schema takes it (lull: %v)", text, byLull)
+			t.Errorf("%s: the schema accepts the text (lull: %v)", text, byLull)
 		}
 		if byLull == nil {
-			t.Errorf("%s: only the schema refuses it: %v", text, bySchema)
+			t.Errorf("%s: only the schema refuses the text: %v", text, bySchema)
 		}
 	}
 }
 
-// FuzzSchema: whatever lull takes, the schema takes.
+// FuzzSchema checks that the schema accepts every text that lull accepts.
 func FuzzSchema(f *testing.F) {
 	for _, text := range []string{
 		"debounce: {quiet: ' 5s '}", "debounce: {quiet: +5s}", "debounce: {quiet: 1m.5s}", "queues: {expectedRate: 80_000}",
@@ -169,7 +169,7 @@ func FuzzSchema(f *testing.F) {
 			t.Skip()
 		}
 		if err := schema.Validate(asJSONSchemaSeesIt(value)); err != nil {
-			t.Errorf("%q: the schema refuses what lull takes: %v", text, err)
+			t.Errorf("%q: the schema refuses a text that lull accepts: %v", text, err)
 		}
 	})
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/lullhq/lull/internal/config"
 )
 
-// Text writes every setting as a lull.yaml, sorted by name. Texts that are empty are left out.
-// Parse reads the same settings from it.
+// Text writes every setting as a lull.yaml, sorted by name. Empty texts are left out. Parse reads
+// the same settings from the result.
 func Text(c config.Config) ([]byte, error) {
 	written, err := json.Marshal(c)
 	if err != nil {
