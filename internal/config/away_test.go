@@ -8,7 +8,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// For ten minutes the circuit is open for seconds, and from then on for backoffMax.
+// During the first ten minutes, the circuit stays open for seconds at a time. After that, it stays
+// open for backoffMax.
 func TestASinkIsAskedOftenForTenMinutes(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -53,8 +54,8 @@ func TestASinkIsAskedOftenForTenMinutes(t *testing.T) {
 	}
 }
 
-// openLevels is a sink that is asked again and again, and that no ping reaches. at returns its
-// health row some time after its circuit opened first.
+// openLevels returns a function at for a sink that is down: every ping fails. The function returns
+// the sink's health row at a given time after the circuit first opened.
 func openLevels(r Retry, first shard.Micros) (at func(since time.Duration) shard.Row) {
 	health := shard.Row{Level: 1, OpenUntil: first.Add(r.OpenFor(1))}
 	return func(since time.Duration) shard.Row {
@@ -91,7 +92,7 @@ func TestAMessageWaitsForAShareOfTheOutage(t *testing.T) {
 					t.Errorf("receive %d after %s: %s, want up to %s and the ping in %s", receives, since, got, most, ping)
 				}
 			}
-			// Live goes before bulk.
+			// Messages of the live lane wait for a shorter time than those of the bulk lane.
 			live, bulk := r.AwayWait(health, now, false, 3, draw), r.AwayWait(health, now, true, 3, draw)
 			if bulk < live || bulk == live && since < 9*minute || bulk > max(most*3/2, ping+4*second) {
 				t.Errorf("receive 3 after %s: %s in the bulk lane, %s in the live lane", since, bulk, live)
@@ -104,14 +105,14 @@ func TestAMessageWaitsForAShareOfTheOutage(t *testing.T) {
 			}
 		}
 	}
-	// A sink may say itself for how long it is away. No message waits longer than AwayMost.
+	// A sink may itself ask for a long wait. Even then, no message waits longer than AwayMost.
 	for _, receives := range []int{1, 3, 21, 111} {
 		health := shard.Row{Level: 1, OpenUntil: first.Add(2 * time.Hour)}
 		if got := Default().Retry.AwayWait(health, first, false, receives, 0.5); got != AwayMost*9/10 {
 			t.Errorf("receive %d waits for %s, want 12 to 15 minutes", receives, got)
 		}
 	}
-	// No ping ends a pause, so nothing waits for one.
+	// No ping ends a pause, so messages of a paused sink do not wait for a ping.
 	paused := shard.Row{PausedAt: first, Level: 1, OpenUntil: first.Add(time.Hour)}
 	for since, most := range map[time.Duration]time.Duration{
 		20 * second: 10 * second, 5 * minute: 100 * second, time.Hour: 4 * minute,
@@ -122,8 +123,8 @@ func TestAMessageWaitsForAShareOfTheOutage(t *testing.T) {
 	}
 }
 
-// No message is received more often than its queue allows before its dead deadline. That holds for
-// each draw of its waits, and whenever in the outage it was sent.
+// Until its dead deadline, no message is received more often than its queue allows. This holds for
+// all random waits, and for a message that was sent at any time of the outage.
 func TestASinkThatIsAwayUsesUpNoReceives(t *testing.T) {
 	t.Parallel()
 	const first = shard.Micros(1e15)
@@ -155,19 +156,19 @@ func TestASinkIsAwayWhenItsCircuitHasBeenOpenForAMinute(t *testing.T) {
 		"closed":              {shard.Row{Level: 9}, false},
 		"paused a moment ago": {shard.Row{PausedAt: now.Add(-59 * time.Second)}, false},
 		"paused a minute ago": {shard.Row{PausedAt: now.Add(-time.Minute)}, true},
-		"paused, and nobody may probe": {
+		"paused, so that no flight may probe": {
 			shard.Row{PausedAt: now.Add(-time.Minute), Level: 20, OpenUntil: now.Add(-21 * time.Second)}, true,
 		},
-		"for seconds":                 {shard.Row{Level: 11, OpenUntil: now.Add(time.Second)}, false},
-		"for a minute":                {shard.Row{Level: 12, OpenUntil: now}, true},
-		"for as long as it asked":     {shard.Row{Level: 1, OpenUntil: now.Add(2 * time.Minute)}, true},
-		"somebody has to probe":       {shard.Row{Level: 20, OpenUntil: now.Add(-21 * time.Second)}, false},
-		"a clock far ahead opened it": {shard.Row{Level: 20, OpenUntil: now.Add(30 * 24 * time.Hour)}, false},
-		"a clock far ahead probes": {
+		"open for seconds":           {shard.Row{Level: 11, OpenUntil: now.Add(time.Second)}, false},
+		"open for a minute":          {shard.Row{Level: 12, OpenUntil: now}, true},
+		"open as the sink asked":     {shard.Row{Level: 1, OpenUntil: now.Add(2 * time.Minute)}, true},
+		"no flight has probed":       {shard.Row{Level: 20, OpenUntil: now.Add(-21 * time.Second)}, false},
+		"opened by a clock far fast": {shard.Row{Level: 20, OpenUntil: now.Add(30 * 24 * time.Hour)}, false},
+		"probed by a clock far fast": {
 			shard.Row{Level: 20, OpenUntil: now.Add(-time.Second), ProbeUntil: now.Add(30 * 24 * time.Hour)}, false,
 		},
-		"its prober has some time": {shard.Row{Level: 20, OpenUntil: now.Add(-19 * time.Second)}, true},
-		"somebody probes": {
+		"the prober still has time": {shard.Row{Level: 20, OpenUntil: now.Add(-19 * time.Second)}, true},
+		"a flight probes": {
 			shard.Row{Level: 20, OpenUntil: now.Add(-time.Minute), ProbeUntil: now.Add(-19 * time.Second)}, true,
 		},
 	} {

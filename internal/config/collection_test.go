@@ -75,14 +75,14 @@ func TestEachSinkOfACollectionHasRowsOfItsOwn(t *testing.T) {
 		}
 	}
 	if got := c.SinkOf("pages@gone#a"); got != "search" {
-		t.Errorf("the row of a sink that is gone: is of sink %s, want the first one, search", got)
+		t.Errorf("a row of a removed sink: got sink %s, want the first sink, search", got)
 	}
 	if got := c.RowsOf("pages@vectors#a"); !slices.Equal(got, []shard.DocID{"pages#a", "pages@vectors#a"}) {
 		t.Errorf("rows: got %v", got)
 	}
 	for sink, want := range map[string][]string{"search": {"search", "vectors"}, "archive": {"archive"}} {
 		if got := c.Companions(sink); !slices.Equal(got, want) {
-			t.Errorf("what is sent to %s: goes to %v, want %v", sink, got, want)
+			t.Errorf("a message to %s: got the sinks %v, want %v", sink, got, want)
 		}
 	}
 	if got := c.CollectionsOf("vectors"); !slices.Equal(got, []shard.Collection{"pages"}) {

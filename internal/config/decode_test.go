@@ -59,7 +59,7 @@ func TestBadFilesAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name, text string
-		want       []string // as the fault's line and setting and a part of its fix
+		want       []string // for each fault: its line, its setting and a part of its fix
 	}{
 		{"unknown key", `{"debounce": {"quite": "5s"}}`, []string{"1 debounce.quite: did you mean debounce.quiet?"}},
 		{
@@ -165,13 +165,13 @@ func TestBadFilesAreRefused(t *testing.T) {
 				}
 			}
 			if !reflect.DeepEqual(c, Config{}) {
-				t.Errorf("got %+v beside an error, want nothing", c)
+				t.Errorf("got the settings %+v and an error, want no settings", c)
 			}
 		})
 	}
 }
 
-// judged reads settings and validates them.
+// judged decodes settings and validates them.
 func judged(root tree.Node) (Config, error) {
 	c, err := Decode(root)
 	if err == nil {
@@ -180,8 +180,8 @@ func judged(root tree.Node) (Config, error) {
 	return c, err
 }
 
-// The options of a kind that this program does not link are not known. They are not called wrong:
-// what is missing is the kind. Who has Kafka writes it as a kind of source.
+// A program does not know the options of a kind that it does not link. So the only fault is the
+// missing kind, and not the options. The fix helps a reader who writes kafka as the kind of a source.
 func TestAKindThatIsNotLinkedIsTheOneFault(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ setting, text, fix string }{

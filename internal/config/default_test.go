@@ -102,7 +102,8 @@ func TestArrivalIsOfTheClassTime(t *testing.T) {
 	}
 }
 
-// A function that does not link the kind of its sink must keep the lease that synth reckoned with.
+// A function that does not link the kind of its sink must use the same lease as the synthesis of the
+// stack.
 func TestDeployedSettingsNeedNoKind(t *testing.T) {
 	t.Parallel()
 	c := Default()
@@ -128,7 +129,7 @@ func TestDeployedSettingsNeedNoKind(t *testing.T) {
 		}
 		_, err = ParseJSON([]byte(unlinked))
 		if err == nil || !strings.Contains(err.Error(), "write one of bleve, elasticsearch, memory, opensearch") {
-			t.Errorf("strictly: got %v, want the kinds that there are", err)
+			t.Errorf("with only the linked kinds: got %v, want an error that lists the kinds", err)
 		}
 	}
 }

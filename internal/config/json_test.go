@@ -16,8 +16,7 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// Every setting within its bounds is read back as it was written. Rules between settings play no
-// part in that.
+// Every setting within its bounds is read back as it was written, even if the settings break a rule.
 func TestAnySettingsSurviveJSON(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -83,7 +82,7 @@ func drawInto(t *rapid.T, v reflect.Value, p at) {
 			if !rapid.Bool().Draw(t, p.name+" is set") {
 				return
 			}
-			v.Set(reflect.MakeSlice(v.Type(), rapid.IntRange(0, 2).Draw(t, p.name), 2)) // empty or not, never nil
+			v.Set(reflect.MakeSlice(v.Type(), rapid.IntRange(0, 2).Draw(t, p.name), 2)) // maybe empty, but never nil
 		}
 		for i := range v.Len() {
 			element := p.index(i)
@@ -97,7 +96,7 @@ func drawInto(t *rapid.T, v reflect.Value, p at) {
 	}
 }
 
-// drawOptions fills the options of the kind that was drawn.
+// drawOptions fills in the options of the kind that was chosen at random.
 func drawOptions(t *rapid.T, v, options reflect.Value, p at) {
 	kind := v.FieldByName("Kind").String()
 	k, _ := registries[v.Type()].lookup(kind)
@@ -105,7 +104,7 @@ func drawOptions(t *rapid.T, v, options reflect.Value, p at) {
 		return
 	}
 	elem := reflect.New(reflect.TypeOf(k.Options)).Elem()
-	elem.Set(reflect.ValueOf(k.Options)) // what is left out has the kind's default
+	elem.Set(reflect.ValueOf(k.Options)) // an option that JSON leaves out has the kind's default
 	drawInto(t, elem, at{p.name, optionsOf(p.generic, kind)})
 	options.Set(elem)
 }
@@ -116,7 +115,7 @@ func drawLeaf(t *rapid.T, s setting.Setting, v reflect.Value, name string) {
 		v.SetBool(rapid.Bool().Draw(t, name))
 	case reflect.String:
 		switch {
-		case s.Name == "sources.<name>.kind": // decided with the source
+		case s.Name == "sources.<name>.kind": // already chosen together with the source
 		case s.Unit == setting.UnitChoice:
 			v.SetString(rapid.SampledFrom(s.Choices).Draw(t, name))
 		case s.Pattern != nil:

@@ -19,19 +19,19 @@ func TestMain(m *testing.M) {
 
 func ptr[T any](v T) *T { return &v }
 
-// sink returns the default sink of c changed by change.
+// setSink changes the default sink of c.
 func setSink(c *Config, change func(s *Sink)) {
 	s := c.Sinks["search"]
 	change(&s)
 	c.Sinks["search"] = s
 }
 
-// openSearch makes the default sink one that can be deployed.
+// openSearch turns the default sink into a sink that can be deployed.
 func openSearch(c *Config) {
 	setSink(c, func(s *Sink) { s.Kind, s.URL, s.Versions = "opensearch", "https://search.example.org", nil })
 }
 
-// withoutVersions makes the default sink one without versions.
+// withoutVersions turns the default sink into a sink without versions.
 func withoutVersions(c *Config) {
 	openSearch(c)
 	setSink(c, func(s *Sink) { s.Options = opensearch.Settings{Serverless: true} })
@@ -43,15 +43,16 @@ func setSource(c *Config, change func(s *Source)) {
 	c.Sources["native"] = s
 }
 
-// ofSink and ofSource are changes of the default sink and of the default source.
+// ofSink returns a change of settings that changes the default sink. ofSource does the same for the
+// default source.
 func ofSink(change func(s *Sink)) func(*Config) { return func(c *Config) { setSink(c, change) } }
 
 func ofSource(change func(s *Source)) func(*Config) { return func(c *Config) { setSource(c, change) } }
 
-// news adds a collection to the default one.
+// news adds the collection "news" next to the default collection.
 func news(c *Config, o Collection) { c.Collections["content"], c.Collections["news"] = Collection{}, o }
 
-// named are the rules of a source that every sender may choose.
+// named lists one rule: every message that names the source goes to the source.
 var named = []source.Match{{Named: true}}
 
 const (

@@ -10,7 +10,7 @@ import (
 	"github.com/lullhq/lull/internal/config/tree"
 )
 
-// Settings come over HTTP, too: from a page, and in the environment of a function.
+// Settings also arrive over HTTP, from a page. So a hostile text must not use much memory.
 func TestFaultsOfSettingsAreBoundedInMemory(t *testing.T) { // not parallel: it measures memory
 	const most = 320 << 20
 	var unknown, sinks strings.Builder

@@ -17,8 +17,8 @@ var ageRules = []Rule{
 	},
 	{
 		"dead-deadline",
-		"Queue retention >= dead deadline + 12h, the longest time that a flight holds a message: it becomes a dead letter " +
-			"before the queue drops it.", checkDeadDeadline,
+		"Queue retention >= dead deadline + 12h, the longest time that a flight holds a message: a message becomes a dead " +
+			"letter before the queue drops it.", checkDeadDeadline,
 	},
 	{
 		"dead-deadline-hold",

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// enriched gives the default collection an enricher, which by itself is good.
+// enriched adds a valid enricher to the default collection, and then changes the enricher.
 func enriched(change func(e *Enrich)) func(c *Config) {
 	return func(c *Config) {
 		e := newEnrich()
@@ -28,7 +28,7 @@ const (
 	functionARN = "arn:aws:lambda:eu-west-1:123456789012:function:embed:live"
 )
 
-// brokenEnrich break each sentence about enrichers.
+// brokenEnrich breaks each rule about enrichers.
 var brokenEnrich = []broken{
 	{
 		rule: "enrich-where", name: "no url", holds: enriched(nil), breaks: enrichURL(""),
@@ -90,7 +90,8 @@ var brokenEnrich = []broken{
 	},
 }
 
-// A file says little; the rest follows. What it says of an enricher names its generation.
+// Settings of an enricher that a file lacks have a default. The settings of the enricher are part of
+// the generation.
 func TestAnEnricherHasDefaults(t *testing.T) {
 	t.Parallel()
 	read := func(version string) Config {
@@ -110,7 +111,7 @@ func TestAnEnricherHasDefaults(t *testing.T) {
 	}
 	if got := c.Enriched("search"); len(got) != 1 || got[0] != "a" || c.EnrichFor("b") != nil ||
 		c.EnrichFor("c") != nil {
-		t.Errorf("got %v, want a only", got)
+		t.Errorf("got the collections %v, want only a", got)
 	}
 	d := read("two")
 	one, two := c.Generation("a", "search"), d.Generation("a", "search")
@@ -123,6 +124,6 @@ func TestAnEnricherHasDefaults(t *testing.T) {
 	}
 	back, err := ParseJSON(text)
 	if err != nil || back.Generation("a", "search") != one {
-		t.Errorf("got %q, %v: want what was deployed to be what was read", back.Generation("a", "search"), err)
+		t.Errorf("got generation %q, %v: want the deployed settings to have that of the file", back.Generation("a", "search"), err)
 	}
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/lullhq/lull/source/s3"
 )
 
-// liveQueue gives a sink a live queue that exists already, or, with an empty name, the stack's own.
+// liveQueue sets the existing queue that is the live queue of a sink. With an empty name, the stack
+// creates the queue.
 func liveQueue(c *Config, sink, queue string) {
 	s, ok := c.Sinks[sink]
 	if !ok {
@@ -21,7 +22,7 @@ func liveQueue(c *Config, sink, queue string) {
 	c.Sinks[sink] = s
 }
 
-// fanned gives the collection news several sinks.
+// fanned gives several sinks to the collection "news".
 func fanned(c *Config, sinks ...string) {
 	for _, name := range sinks {
 		if _, ok := c.Sinks[name]; !ok {
@@ -32,7 +33,7 @@ func fanned(c *Config, sinks ...string) {
 	c.Collections["news"], c.Collections["content"] = Collection{Sinks: sinks}, Collection{}
 }
 
-// brokenNames break each sentence about names.
+// brokenNames breaks each rule about names.
 var brokenNames = []broken{
 	{
 		rule: "names", name: "collection",
@@ -225,12 +226,12 @@ var brokenNames = []broken{
 		setting: "tracing.endpoint", fix: "remove what follows the path",
 	},
 	{
-		rule: "tracing", name: "a query that reaches nobody",
+		rule: "tracing", name: "an empty query",
 		breaks:  func(c *Config) { c.Tracing.Endpoint = "https://collector.example.org/?" },
 		setting: "tracing.endpoint", fix: "remove what follows the path",
 	},
 	{
-		rule: "tracing", name: "a fragment that reaches nobody",
+		rule: "tracing", name: "an empty fragment",
 		breaks:  func(c *Config) { c.Tracing.Endpoint = "https://collector.example.org/#" },
 		setting: "tracing.endpoint", fix: "remove what follows the path",
 	},
@@ -247,7 +248,7 @@ var brokenNames = []broken{
 	},
 }
 
-// brokenSources break each sentence about sources.
+// brokenSources breaks each rule about sources.
 var brokenSources = []broken{
 	{
 		rule:    "source-max-version",
@@ -468,7 +469,7 @@ var brokenSources = []broken{
 	},
 }
 
-// fetched gives the default source a fetch.
+// fetched adds a fetch to the default source, and then changes the fetch.
 func fetched(change func(*source.Fetch)) func(*Config) {
 	return func(c *Config) {
 		f := source.Fetch{URL: "https://cms.example.org/content/{id}", Version: "/version"}
@@ -488,10 +489,10 @@ func jsonSource(c *Config) {
 	})
 }
 
-// matched gives the default source rules.
+// matched sets the rules by which messages go to the default source.
 func matched(c *Config, rules ...source.Match) { setSource(c, func(s *Source) { s.Match = rules }) }
 
-// cms adds a source that messages may name, or that has other rules.
+// cms adds the source "cms" with rules. Without rules, messages may name the source.
 func cms(c *Config, rules ...source.Match) {
 	if len(rules) == 0 {
 		rules = named
@@ -499,7 +500,8 @@ func cms(c *Config, rules ...source.Match) {
 	c.Sources["cms"] = Source{Kind: "native", Class: ClassInt, NoVersion: NoVersionRefuse, MaxAhead: minute, Match: rules}
 }
 
-// keyed are settings of records whose key is the id and whose place is the version.
+// keyed sets up a source of records: the key of a record is the document's id, and the position in
+// the stream is the version.
 func keyed(change func(*json.Pointers)) func(*Config) {
 	return func(c *Config) {
 		p := json.Pointers{Key: true}
@@ -512,7 +514,7 @@ func keyed(change func(*json.Pointers)) func(*Config) {
 	}
 }
 
-// exports adds a source whose objects have lines of another one.
+// exports adds a source of objects in S3. Another source decodes the lines of the objects.
 func exports(c *Config, lines string) {
 	s := Source{Kind: "s3", Match: []source.Match{{Bucket: "exports"}}}.Complete()
 	s.Options = s3.Options{S3: s3.Key{Lines: lines, LinesPerSecond: 1, MaxText: 1 << 10}}

@@ -10,17 +10,18 @@ import (
 
 const secret = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:search/writer-AbCdEf"
 
-// auth changes how the default sink, an opensearch, authenticates.
+// auth makes the default sink one of the kind opensearch, with this authentication.
 func auth(a Auth) func(c *Config) {
 	return func(c *Config) { openSearch(c); setSink(c, func(s *Sink) { s.Auth = a }) }
 }
 
-// signed changes how the default sink, a webhook, authenticates.
+// signed makes the default sink one of the kind webhook, with this authentication.
 func signed(a Auth) func(c *Config) {
 	return ofSink(func(s *Sink) { s.Kind, s.URL, s.Versions, s.Auth = "webhook", "https://hooks.example.org", nil, a })
 }
 
-// vertex makes the default sink one that takes one document a request, once a second.
+// vertex makes the default sink one of the kind vertex: a request has one document, and a document
+// may be written once a second.
 func vertex(change func(*Config)) func(c *Config) {
 	return func(c *Config) {
 		k, _ := sink.Lookup("vertex")
@@ -35,7 +36,7 @@ func at443(address string) func(c *Config) {
 	return ofSink(func(s *Sink) { s.URL = address })
 }
 
-// brokenSinks break each sentence about sinks.
+// brokenSinks breaks each rule about sinks.
 var brokenSinks = []broken{
 	{
 		rule: "sink-url", name: "missing",

@@ -17,19 +17,19 @@ import (
 type broken struct {
 	rule string
 	name string
-	// holds takes the settings to where the rule only just holds. Nil where there is no such place.
+	// holds changes the settings so that the rule only just holds. It is nil if the defaults suffice.
 	holds func(c *Config)
-	// breaks goes one step further, after holds.
+	// breaks runs after holds, and changes the settings so that they break the rule.
 	breaks func(c *Config)
-	// setting is the name that the fault must have, and fix is a part of its advice.
+	// setting is the setting that the fault must name, and fix is a part of the fault's advice.
 	setting, fix string
-	// not is text that the advice must not have.
+	// not is a text that the advice must not contain.
 	not string
-	// also are the faults, as rule:setting, that follow necessarily: the rule is implied by others.
+	// also lists other faults that the change necessarily causes, as rule:setting.
 	also []string
 }
 
-// label names a fault in the way of broken.also.
+// label returns the name of a fault in the form of broken.also.
 func label(f *Fault) string { return f.Rule + ":" + f.Setting }
 
 func (b broken) run(t *testing.T) {
@@ -38,7 +38,7 @@ func (b broken) run(t *testing.T) {
 	if b.holds != nil {
 		b.holds(&c)
 		if err := c.Validate(); err != nil {
-			t.Fatalf("at the edge: got %v, want no fault", err)
+			t.Fatalf("the rule just holds: got %v, want no fault", err)
 		}
 	}
 	b.breaks(&c)
@@ -78,7 +78,8 @@ func TestContradictorySettingsAreRefused(t *testing.T) {
 
 var advice = regexp.MustCompile(`(?:raise|lower) (\S+) to at (?:least|most) ([0-9][0-9a-zA-Z.]*)`)
 
-// Every number that a fault advises is tried: the rule must then hold for that setting.
+// The test tries every number that a fault advises. With that number, the rule must hold for the
+// setting.
 func TestAdviceIsTrue(t *testing.T) {
 	t.Parallel()
 	tried := 0
@@ -109,7 +110,7 @@ func TestAdviceIsTrue(t *testing.T) {
 	}
 }
 
-// with returns the settings with one replaced, through JSON.
+// with returns the settings with one setting replaced. It edits their JSON.
 func with(t *testing.T, c Config, setting, value string) Config {
 	t.Helper()
 	text, err := json.Marshal(c)
@@ -204,7 +205,8 @@ func TestDeployedSinksOutliveTheProcess(t *testing.T) {
 	}
 }
 
-// Nothing answers at an address of documentation: a deployed stack would wait for it for days.
+// Addresses from the documentation do not exist. A stack that was deployed with such an address would
+// retry for days.
 func TestPlaceholdersAreNotDeployed(t *testing.T) {
 	t.Parallel()
 	c := Default()
@@ -269,7 +271,7 @@ func TestFaultsAreShortAndOnOneLine(t *testing.T) {
 	}
 }
 
-// A fix that cannot be followed, such as a time-out of 0s, is not offered.
+// The fix of a fault never advises something impossible, such as a time-out of 0s.
 func TestTheFixOfAShortVisibilityCanBeFollowed(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -6,10 +6,11 @@ import (
 	"github.com/lullhq/lull/setting"
 )
 
-// bothWindows are named where they are equal, as by default: lowering one does not help.
+// bothWindows names both windows. A fix names both if they are equal, as they are by default, because
+// lowering only one does not help.
 const bothWindows = "queues.live.window and queues.bulk.window"
 
-// brokenTimes break each sentence about time, age and load.
+// brokenTimes breaks each rule about time, age and load.
 var brokenTimes = []broken{
 	{
 		rule: "batch-window", name: "live",
@@ -220,7 +221,7 @@ var brokenTimes = []broken{
 		rule: "in-flight", name: "a collection with a rate of its own",
 		holds: func(c *Config) {
 			c.Collections["shop"] = Collection{}
-			// 40 x 1,216 s, and 2,850 x 11 s
+			// The queue holds 40 x 1,216 messages of news and 2,850 x 11 messages of shop.
 			c.Collections["news"] = Collection{Quiet: ptr(5 * minute), ExpectedRate: 40}
 			c.DefaultCollection, c.Queues.ExpectedRate = "news", 2_890
 		},
@@ -380,8 +381,8 @@ var brokenTimes = []broken{
 	},
 }
 
-// brokenOverrides break the same rules through a collection's own timing, which is then what the
-// fault names.
+// brokenOverrides breaks the same rules with a collection's own timing. The fault then names the
+// setting of the collection.
 var brokenOverrides = []broken{
 	{
 		rule: "burst-spread", name: "collection",

@@ -29,7 +29,7 @@ func leaves(t reflect.Type, p at) []string {
 	var names []string
 	for i := range t.NumField() {
 		if t.Field(i).Tag.Get("json") == inline {
-			continue // a kind's options are compared when it registers
+			continue // the options of a kind are compared when the kind registers
 		}
 		names = append(names, leaves(t.Field(i).Type, p.key(t.Field(i).Tag.Get("json")))...)
 	}
@@ -55,7 +55,8 @@ func TestEverySettingIsDescribedOnce(t *testing.T) {
 	}
 }
 
-// file builds the tree of a file that sets one setting, at line 7, and the kind that it belongs to.
+// file builds the tree of a file that sets one setting, on line 7. For an option of a kind, the file
+// also sets that kind.
 func file(s described, value tree.Node) tree.Node {
 	value.Line = 7
 	group, rest, ofKind := strings.Cut(s.generic, ":")
@@ -67,7 +68,7 @@ func file(s described, value tree.Node) tree.Node {
 	return within(group, value)
 }
 
-// within puts a value below a dotted name.
+// within returns the tree in which the value has this dotted name.
 func within(name string, value tree.Node) tree.Node {
 	for _, part := range slices.Backward(strings.Split(name, ".")) {
 		key, isList := strings.CutSuffix(part, "[]")
@@ -82,7 +83,7 @@ func within(name string, value tree.Node) tree.Node {
 	return value
 }
 
-// concrete is the name that a fault about a setting of file has.
+// concrete returns the name that a fault uses for a setting in the tree of file.
 func concrete(name string) string {
 	return strings.NewReplacer("<name>", "search", "[]", "[0]").Replace(name)
 }
@@ -207,7 +208,7 @@ func TestValidateHoldsToBoundsWithoutAFile(t *testing.T) {
 			"bucket",
 		},
 		{
-			"prefix that opens its neighbours", func(c *Config) {
+			"prefix that also matches other folders", func(c *Config) {
 				c.Payload.Allow = []BucketPrefix{{Bucket: "media", Prefix: "a/"}, {Bucket: "media", Prefix: "a"}}
 			},
 			"payload.allow[1].prefix", "ends in /",

@@ -136,21 +136,21 @@ func sourceSettings() []setting.Setting {
 
 var commonSourceSettings = []setting.Setting{
 	setting.Count("sources.<name>.epoch", 0, shard.LastEpoch-1,
-		"An operator raises it after the upstream's counter went back."),
+		"A number that an operator raises after the upstream's counter went back."),
 	setting.Choice("sources.<name>.noVersion", "What happens to an event without a version: refused; or the "+
 		"last arrival wins; or its position in the partition or shard of Kafka or Kinesis is its version.",
 		"refuse", "arrival", "position").
 		Otherwise("refuse"),
-	setting.Text("sources.<name>.maxVersion", nil, "", "The greatest version that its events may have.").
+	setting.Text("sources.<name>.maxVersion", nil, "", "The greatest version that events of the source may have.").
 		Otherwise("any"),
 	setting.Duration("sources.<name>.maxAhead", time.Minute, forever, 0,
 		"How much later than its message was sent a version of the class time may be.").
 		Otherwise("1d"),
 	setting.Text("sources.<name>.collection", optCollection, collectionShape+", or nothing",
-		"The collection of events that name no collection.").
+		"The collection of the source's events that name no collection.").
 		Otherwise("defaultCollection"),
 	setting.List("sources.<name>.collections", collectionPattern, collectionShape,
-		"The collections that its events may name.").
+		"The collections that events of the source may name.").
 		Otherwise("each of collections; any if collections is empty"),
 	setting.Flag("sources.<name>.match[].named",
 		"The message names the source by the attribute lull-source. Every sender can set it."),
@@ -203,7 +203,7 @@ var defaultSourceSettings = []setting.Setting{
 
 var collectionSettings = []setting.Setting{
 	setting.Text("collections.<name>.sink", optName, nameShape+", or nothing",
-		"The sink that its documents are written to.").Otherwise("defaultSink"),
+		"The sink to which the collection's documents are written.").Otherwise("defaultSink"),
 	setting.List("collections.<name>.sinks", namePattern, nameShape,
 		"Several sinks in place of one (docs/fan-out.md). The first one stays the first; add others after it.").
 		Otherwise("collections.<name>.sink"),
@@ -218,7 +218,7 @@ var collectionSettings = []setting.Setting{
 	setting.Choice("collections.<name>.unchanged", "Overrides sinks.<name>.unchanged.", "write", "keep").
 		Otherwise("sinks.<name>.unchanged"),
 	setting.Count("collections.<name>.expectedRate", 0, 1_000_000,
-		"Its part of queues.expectedRate, if its window is much longer or shorter than other collections' windows.").
+		"The collection's part of queues.expectedRate, if its window is much longer or shorter than other windows.").
 		Otherwise("0: the rest"),
 	setting.Choice("collections.<name>.enrich.kind",
 		"A service that adds fields to documents before they are written (docs/enrich.md), and how lull calls it.", "http",

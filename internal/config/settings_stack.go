@@ -23,13 +23,13 @@ var topSettings = []setting.Setting{
 	setting.Count("table.reads.target", minTarget, maxTarget,
 		"The percentage of the read units that auto scaling aims to have used."),
 	setting.Count("table.waiting.writes.min", 1, maxCapacity,
-		"As table.writes.min, of the index waiting: it holds dead letters and scheduled events."),
+		"Like table.writes.min, for the index waiting, which holds dead letters and scheduled events."),
 	setting.Count("table.waiting.writes.max", 1, maxCapacity,
-		"As table.writes.max, of the index waiting: an index without capacity slows the table's own writes."),
-	setting.Count("table.waiting.writes.target", minTarget, maxTarget, "As table.writes.target, of the index waiting."),
-	setting.Count("table.waiting.reads.min", 1, maxCapacity, "As table.reads.min, of the index waiting."),
-	setting.Count("table.waiting.reads.max", 1, maxCapacity, "As table.reads.max, of the index waiting."),
-	setting.Count("table.waiting.reads.target", minTarget, maxTarget, "As table.reads.target, of the index waiting."),
+		"Like table.writes.max, for the index waiting: an index without capacity slows the table's own writes."),
+	setting.Count("table.waiting.writes.target", minTarget, maxTarget, "Like table.writes.target, for the index waiting."),
+	setting.Count("table.waiting.reads.min", 1, maxCapacity, "Like table.reads.min, for the index waiting."),
+	setting.Count("table.waiting.reads.max", 1, maxCapacity, "Like table.reads.max, for the index waiting."),
+	setting.Count("table.waiting.reads.target", minTarget, maxTarget, "Like table.reads.target, for the index waiting."),
 }
 
 var debounceSettings = []setting.Setting{
@@ -129,9 +129,9 @@ var payloadSettings = []setting.Setting{
 	setting.Text("payload.allow[].bucket", bucketPattern, "a bucket's name",
 		"A bucket that a reference may point to.").Otherwise("required"),
 	setting.Text("payload.allow[].prefix", folderPattern, "a folder that ends in /, without *, ? and $",
-		"The beginning that a key in it must have.").Otherwise("the whole bucket"),
+		"The folder of the bucket that a reference may point to.").Otherwise("the whole bucket"),
 	setting.List("payload.allow[].sources", namePattern, nameShape,
-		"The sources whose events may refer to it.").Otherwise("every source"),
+		"The sources whose events may refer to this place.").Otherwise("every source"),
 	setting.List("payload.httpHosts", hostPattern, "a lower-case host name with a domain, such as assets.example.org",
 		"The hosts that an http reference may point to.").
 		Otherwise("none"),
@@ -150,9 +150,9 @@ var lastSettings = []setting.Setting{
 		"An OpenTelemetry collector that accepts OTLP over HTTP, such as http://localhost:4318.").
 		Otherwise("no tracing"),
 	setting.Duration("recovery", 10*time.Second, 15*time.Minute, 0,
-		"How much later than its collection's own window a document is fresh at most, after one lost invocation or "+
-			"flight. A sink without versions adds its applyDelay."),
-	setting.Choice("deadLetters", "What happens to dead letters: kept, or (none) logged, counted and deleted.", "queue",
+		"The longest additional delay of a document after one lost invocation or flight, from the end of its "+
+			"collection's own window. A sink without versions adds its applyDelay."),
+	setting.Choice("deadLetters", "What happens to dead letters: queue keeps them, none logs, counts and deletes them.", "queue",
 		"none"),
 	setting.Flag("commitFeed", "Each commit is published as an event: by the table's stream, in lull dev by GET /feed."),
 	setting.Choice("tableOutage",

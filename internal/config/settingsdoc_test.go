@@ -51,7 +51,7 @@ func document() string {
 		}
 		value := s.Default
 		if value == "" {
-			value = written(defaults[s.generic]) // panics where a setting has no default to print
+			value = written(defaults[s.generic]) // panics if a setting has no default to print
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", s.Name, s.Unit, value, s.Bounds()+s.alone(), s.Doc)
 	}
@@ -79,7 +79,7 @@ Next: [an example](lull.yaml), or [deploy](deploy.md).
 	return b.String()
 }
 
-// groupOf is the heading under which a setting stands.
+// groupOf returns the heading of the page under which a setting is listed.
 func groupOf(name string) string {
 	group, _, found := strings.Cut(name, ".")
 	switch {
@@ -95,7 +95,8 @@ func groupOf(name string) string {
 	return group
 }
 
-// Every kind of sink that can be deployed has its page: the documents' own test follows the links.
+// The generated pages link to the page of each kind of sink that can be deployed. Another test
+// follows the links of all pages.
 func TestSettingsDocument(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
@@ -117,7 +118,7 @@ func TestSettingsDocument(t *testing.T) {
 	}
 }
 
-// A cell that holds the table's own separator, or no default, would print a broken page.
+// A cell that contains the table's separator, or is empty, would break the page.
 func TestSettingsDocumentIsATable(t *testing.T) {
 	t.Parallel()
 	rows := 0

@@ -66,7 +66,8 @@ func sinksDocument() string {
 	return b.String() + sinksFoot
 }
 
-// compares says whether a sink has versions as it comes, and where that is said.
+// compares says whether a sink with the defaults of its kind compares versions, and which settings
+// change that.
 func compares(s Sink) string {
 	yes, asked := true, s
 	asked.Versions = &yes
@@ -88,7 +89,7 @@ func keeps(s Sink) string {
 	return "no"
 }
 
-// except names the flags of the kind that take away what a sink of it can do.
+// except names the flags of the kind that remove a capability of its sinks.
 func except(s Sink, able func(sink.Capabilities) bool) (flags string) {
 	kind := reflect.ValueOf(s.Options)
 	if !kind.IsValid() {
@@ -108,7 +109,7 @@ func except(s Sink, able func(sink.Capabilities) bool) (flags string) {
 	return flags
 }
 
-// The kinds' own table is the only list of what they can do: other pages lead to it.
+// Only the table of kinds lists the capabilities of kinds. Other pages link to that table.
 func TestPagesLeaveTheKindsToTheirTable(t *testing.T) {
 	t.Parallel()
 	for _, page := range []string{"limits.md", "faq.md", "choose-settings.md"} {

@@ -41,8 +41,8 @@ func (c *Config) LongestFresh() time.Duration {
 }
 
 // Recovered is how old a live event of a sink is at most when it is written, after one lost
-// invocation or flight (promise 4). It is recovery plus the sink's apply delay. If a window is longer
-// than the queue's visibility, that window is added.
+// invocation or flight (promise 4). It is recovery plus the sink's apply delay. If a window does not
+// fit into the queue's visibility, that window is added.
 func (c *Config) Recovered(sink string) time.Duration {
 	var longest time.Duration
 	for _, t := range c.timings() {

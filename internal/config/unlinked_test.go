@@ -8,8 +8,9 @@ import (
 	"github.com/lullhq/lull/internal/config/tree"
 )
 
-// unlinkedSettings hold for a kind with versions, whose source names other
-// sources. The retry is too early for a sink without versions.
+// unlinkedSettings has a sink and a source of kinds that are not linked. The settings are valid if
+// the sink has versions and the source names other sources. The retry is too early for a sink
+// without versions.
 const unlinkedSettings = `{
 	"sources": {"wiki": {"kind": "wiki", "spaces": ["handbook"], "maxVersion": "2030-01-01T00:00:00Z"}, "lines": {"kind": "native"}},
 	"defaultSource": "wiki", "collections": {"pages": {}, "news": {}}, "defaultCollection": "pages",
@@ -17,7 +18,7 @@ const unlinkedSettings = `{
 	"flight": {"ambiguousRetry": "20s"}
 }`
 
-// parseAs reads settings as a program does that has these kinds.
+// parseAs reads and validates settings that may name these kinds.
 func parseAs(t *testing.T, text string, kinds Kinds) (Config, error) {
 	t.Helper()
 	root, err := tree.ParseJSON([]byte(text))
@@ -31,8 +32,8 @@ func parseAs(t *testing.T, text string, kinds Kinds) (Config, error) {
 	return c, err
 }
 
-// A kind that is not linked may be able to do anything. Only a fault that holds for every kind is
-// one.
+// A kind that is not linked may have any capability. So only a fault that holds for every kind is
+// reported.
 func TestSettingsOfUnlinkedKindsAreJudgedAsFarAsTheyAreKnown(t *testing.T) {
 	t.Parallel()
 	for _, kinds := range []Kinds{KindsAlsoOthers, KindsAny} {
@@ -47,11 +48,11 @@ func TestSettingsOfUnlinkedKindsAreJudgedAsFarAsTheyAreKnown(t *testing.T) {
 	_, err := parseAs(t, fmt.Sprintf(unlinkedSettings, ""), KindsLinked)
 	if err == nil || !strings.Contains(err.Error(), "sinks.lake.kind (ndjson)") ||
 		!strings.Contains(err.Error(), "sources.wiki.kind (wiki)") {
-		t.Errorf("strictly: got %v, want both kinds", err)
+		t.Errorf("with only the linked kinds: got %v, want an error about both kinds", err)
 	}
 }
 
-// What is spelt like a kind that there is was meant to be it, unless the settings were deployed.
+// A name that looks like a misspelt linked kind is refused, unless the settings were deployed.
 func TestATypingErrorIsNotAnUnlinkedKind(t *testing.T) {
 	t.Parallel()
 	for kind, says := range map[string]string{
@@ -68,7 +69,7 @@ func TestATypingErrorIsNotAnUnlinkedKind(t *testing.T) {
 	text := `{"sources": {"a": {"kind": "kafka"}}}`
 	if _, err := parseAs(t, text, KindsAlsoOthers); err == nil || !strings.Contains(err.Error(),
 		"only transports messages") {
-		t.Errorf("got %v, want what kafka is", err)
+		t.Errorf("got %v, want an explanation of kafka", err)
 	}
 }
 

@@ -15,7 +15,8 @@ func said(name, value string) tree.Node {
 	return within(name, tree.Node{Kind: tree.String, Text: value})
 }
 
-// A long window needs one line: the max wait and the rate that a queue has room for follow.
+// One line of settings is enough for a long window. The max wait and the expected rate of a queue
+// follow from that line.
 func TestOneLineIsEnoughForALongWindow(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -31,7 +32,7 @@ func TestOneLineIsEnoughForALongWindow(t *testing.T) {
 		{"debounce.quiet", "15m", time.Hour, 22},
 		{"collections.news.quiet", "5m", 20 * time.Minute, 65},
 		{"collections.news.quiet", "6s", 30 * time.Second, 500},
-		{"debounce.maxWait", "1h", time.Hour, 500}, // short windows: their superseded messages leave
+		{"debounce.maxWait", "1h", time.Hour, 500}, // with short windows, superseded messages leave their flights
 		{"debounce.minInterval", "1h", 30 * time.Second, 22},
 		{"collections.news.minInterval", "10m", 30 * time.Second, 129},
 	} {
@@ -49,7 +50,8 @@ func TestOneLineIsEnoughForALongWindow(t *testing.T) {
 	}
 }
 
-// What is said is kept: nothing is derived over it, and what it contradicts is a fault.
+// A setting that the file sets is never replaced by a derived value. If it contradicts another
+// setting, that is a fault.
 func TestWhatIsSaidIsNotDerived(t *testing.T) {
 	t.Parallel()
 	file := said("debounce.maxWait", "20m")
@@ -59,18 +61,19 @@ func TestWhatIsSaidIsNotDerived(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := c.For("news").MaxWait; got != 20*time.Minute {
-		t.Errorf("max wait %s beside a general one of 20m", got)
+		t.Errorf("the collection's max wait: got %s, want the general max wait of 20m", got)
 	}
 	file = said("debounce.maxWait", "1m")
 	quiet := said("debounce.quiet", "5m").Fields[0].Value.Fields
 	file.Fields[0].Value.Fields = append(file.Fields[0].Value.Fields, quiet...)
 	_, err = judged(file)
 	if got := Faults(err); len(got) == 0 || got[0].Rule != "quiet-max-wait" {
-		t.Errorf("got %v, want quiet refused beside a shorter max wait", err)
+		t.Errorf("got %v, want a fault: quiet is longer than the max wait", err)
 	}
 }
 
-// A quiet window beyond its bounds is one fault, not that of what follows from it.
+// A quiet window beyond its bounds is one fault. The settings that follow from the window cause no
+// further fault.
 func TestAWindowThatIsTooLongIsOneFault(t *testing.T) {
 	t.Parallel()
 	for _, setting := range []string{"debounce.quiet", "collections.news.quiet"} {
@@ -81,7 +84,7 @@ func TestAWindowThatIsTooLongIsOneFault(t *testing.T) {
 	}
 }
 
-// A flag sets the quiet window of settings that are complete already.
+// SetQuiet serves a flag that changes the quiet window of complete settings.
 func TestSetQuietDerivesAgain(t *testing.T) {
 	t.Parallel()
 	c := Default()
@@ -95,11 +98,12 @@ func TestSetQuietDerivesAgain(t *testing.T) {
 	}
 	c.Debounce.MaxWait = time.Minute
 	if c.SetQuiet(5 * time.Minute); c.Debounce.MaxWait != time.Minute || c.Validate() == nil {
-		t.Errorf("max wait %s, want the one that was set, refused", c.Debounce.MaxWait)
+		t.Errorf("max wait %s, want the 1m that was set, and a fault", c.Debounce.MaxWait)
 	}
 }
 
-// accepts reports whether one value is accepted with the rest at its default.
+// accepts reports whether lull accepts this value of a setting if all other settings have their
+// defaults.
 func accepts(s described, n int64) bool {
 	f := file(s, number(s.Setting, n))
 	beside := func(entry *tree.Node, others ...tree.Node) {
@@ -126,7 +130,7 @@ func accepts(s described, n int64) bool {
 	return err == nil
 }
 
-// steps is what values of a setting are tried in.
+// steps is the difference between two values of a setting that the test tries.
 func (d described) steps() int64 {
 	switch {
 	case d.Step > 0:
@@ -139,15 +143,15 @@ func (d described) steps() int64 {
 	return 1
 }
 
-// accepted is the range around a value that is accepted, within the setting's bounds. The accepted
-// values have no gaps, so halving finds their ends.
+// accepted returns the range of accepted values that contains the value around, within the setting's
+// bounds. The accepted values have no gaps, so a binary search finds the ends of the range.
 func (d described) accepted(around int64) (low, high int64) {
 	step := d.steps()
 	end := func(to int64) int64 {
 		if accepts(d, to) {
 			return to
 		}
-		good, bad := int64(0), (to-around)/step // in steps from around
+		good, bad := int64(0), (to-around)/step // both count steps from the value around
 		for good-bad > 1 || bad-good > 1 {
 			if middle := (good + bad) / 2; accepts(d, around+middle*step) {
 				good = middle
@@ -160,16 +164,16 @@ func (d described) accepted(around int64) (low, high int64) {
 	return end(d.Min), end(d.Max)
 }
 
-// usual is a number that is accepted in any case: the default, or for an override that of what it
-// overrides. False for what is not a number.
+// usual returns a number that is always accepted: the default of the setting. For an override, it is
+// the default of the overridden setting. It returns false for a setting that is not a number.
 func (d described) usual() (int64, bool) {
 	if !d.IsNumber() {
 		return 0, false
 	}
 	if strings.Contains(d.Name, ".fetch.") || strings.Contains(d.Name, ".vector.") {
-		return 0, false // needs others beside it
+		return 0, false // the setting is valid only together with other settings
 	}
-	switch d.Name { // the meaning of 0
+	switch d.Name { // for these settings, the default is 0 and stands for another number
 	case "queues.expectedRate":
 		return usualRate, true
 	case "flight.ambiguousRetry":
@@ -188,8 +192,8 @@ func (d described) usual() (int64, bool) {
 	return v.Int(), true
 }
 
-// alone says which values are accepted with the rest at its default; empty where that is what the
-// bounds say.
+// alone returns a text that says which values are accepted if all other settings have their
+// defaults. The text is empty if all values within the bounds are accepted.
 func (d described) alone() string {
 	usual, ok := d.usual()
 	if !ok {
@@ -202,7 +206,7 @@ func (d described) alone() string {
 	return fmt.Sprintf("; alone %s to %s", d.Format(low), d.Format(high))
 }
 
-// What settings.md says is accepted: the ends are, and what lies beyond them is not.
+// lull accepts both ends of each range in settings.md, and refuses the next value beyond an end.
 func TestSettingsDocumentSaysWhatIsAccepted(t *testing.T) {
 	t.Parallel()
 	narrower := 0
@@ -225,6 +229,6 @@ func TestSettingsDocumentSaysWhatIsAccepted(t *testing.T) {
 		}
 	}
 	if narrower < 10 {
-		t.Errorf("%d ends are narrower than their bounds: the test looks at nothing", narrower)
+		t.Errorf("only %d ranges are narrower than the bounds, want at least 10", narrower)
 	}
 }
