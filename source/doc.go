@@ -1,18 +1,19 @@
 // Package source turns messages of upstream systems into events, and the payload of an event into
-// the document that is written. Each upstream's format is a [Kind] in its own package, which
+// the document that lull writes. The format of each upstream is a [Kind] in its own package, which
 // registers itself: source/native, source/govuk, source/s3, source/dynamodbstream, source/debezium,
-// source/json. docs/events.md says which fields each of them reads.
+// source/json. docs/events.md says which fields each kind reads.
 //
 // # Your own format
 //
 // Write a package with a type that implements [Format] and an init function that calls [Register].
 // Import the package in the programs that decode, and run the suite in package sourcetest.
-// examples/outoftree does this in a separate module. Give the kind an [Example], which every
-// command that sends a trial event uses. A format fills in a [Draft]. These parts are ready to use:
+// examples/outoftree shows such a package in a separate module. Give the kind an [Example]: every
+// command that sends a trial event uses the example. A format fills in a [Draft]. These parts are
+// ready to use:
 //
 //   - [Rules] hold the settings of one source and make document ids, references and projections.
-//   - [Object], [Identity], [Optional], [Instant] and [ResyncRun] read a field and say what is
-//     wrong with it. [Invalid] and [VersionInvalid] report any other problem.
+//   - [Object], [Identity], [Optional], [Instant] and [ResyncRun] read a field and report a wrong
+//     value. [Invalid] and [VersionInvalid] report any other problem.
 //   - [Pointer] and [event.Child] find a value in JSON. JSON values are gjson.Result: numbers stay
 //     text, and nothing is copied.
 //   - [ColumnsText] makes an id from a key of several columns. [AppendEach] writes an object or an
@@ -22,15 +23,15 @@
 //
 //   - Every message gives at least one result, and each result is exactly one of an event, a skip
 //     and an Invalid. Nothing panics.
-//   - The order key is a function of the body alone: epoch, version, resync run, event time and
-//     digest. The one exception is the policy arrival, whose version is the time at which the first
-//     copy of the message was sent.
+//   - The order key depends only on the body: epoch, version, resync run, event time and digest. The
+//     only exception is the policy arrival, with which the version is the time at which the first copy
+//     of the message was sent.
 //   - Numbers are never read through a float: versions, ids and documents keep the digits that were
 //     sent.
 //   - An Invalid says which field is wrong and what is allowed. It quotes at most 64 bytes of a
 //     field that identifies something, never of a document.
-//   - Deciding is cheap and reading is not repeated: a raw native event is scanned, not copied.
-//     HTML is read and projections are made in Document only, once for each write.
+//   - Decoding is cheap: a native event without an envelope is scanned and not copied. Only Document
+//     reads HTML and makes projections, once for each write.
 //
 // If a JSON object has a key twice, the last one counts.
 //

@@ -49,7 +49,8 @@ func TestDeleteHasNoDocument(t *testing.T) {
 	}
 }
 
-// TestProjectionIsWhatThePointersName compares with a slow projection over decoded values.
+// TestProjectionIsWhatThePointersName compares the projection with a slow projection of decoded
+// values.
 func TestProjectionIsWhatThePointersName(t *testing.T) {
 	t.Parallel()
 	set := newSet(t)
@@ -86,7 +87,7 @@ func TestProjectionIsWhatThePointersName(t *testing.T) {
 			}
 			var got map[string]any
 			d := json.NewDecoder(bytes.NewReader(doc))
-			d.UseNumber() // digit for digit
+			d.UseNumber() // keep every digit of a number
 			if err := d.Decode(&got); err != nil || !reflect.DeepEqual(got, want) {
 				t.Fatalf("%s of %s: got %s, %v, want %v", name, text, doc, err, want)
 			}
@@ -94,7 +95,7 @@ func TestProjectionIsWhatThePointersName(t *testing.T) {
 	})
 }
 
-// project is the projection of the source native-projected, spelt out.
+// project does in plain code what the projection of the source native-projected must do.
 func project(data map[string]any) map[string]any {
 	out := map[string]any{}
 	take := func(from, to map[string]any, name string) {

@@ -23,26 +23,27 @@ type Draft struct {
 	// the event belongs to a resync, with or without a run.
 	Run    event.Run
 	Resync bool
-	// Time is when the change happened, zero for none. NotBefore is when the event is due at the
-	// earliest, zero for none.
+	// Time is when the change happened, and NotBefore is the earliest time at which the event is due.
+	// Each is zero if the message does not say it.
 	Time, NotBefore time.Time
-	// Data is the payload as JSON, and Ref is where the payload is. A put has one of them. A delete
-	// may have one, which counts only for the digest.
+	// Data is the payload as JSON, and Ref is a reference to the payload. A put has Data or Ref. A
+	// delete may also have Data or Ref, but only the digest uses it.
 	Data, Ref string
-	// position is where the record is in its stream, for the policy position; empty for nowhere.
+	// position is the position of the record in its stream, for the policy position. It is empty if
+	// the body is not a record of a stream.
 	position string
-	// Object is an object whose lines are messages of another source, in place of everything else
-	// but Skip. See [Kind.Lines].
+	// Object is an object in S3 whose lines are messages of another source. A draft with an Object
+	// needs no other field. See [Kind.Lines].
 	Object *event.Object
-	// Skip says in a word or two why the source's rule passes the event over. Empty means that it
-	// does not. A skipped event needs nothing else.
+	// Skip says in a word or two why the source skips the event. It is empty if the event is not
+	// skipped. A skipped event needs no other field.
 	Skip string
 }
 
-// Version is a version as a message has it: text or a number, which is taken digit for digit. Null
-// and a value that does not exist mean that there is no version.
+// Version is a version in a message, as text or as a number. All digits of a number count. If the
+// value is null or does not exist, the message has no version.
 type Version struct {
-	Field string // its name, for problems
+	Field string // the name of the version's field, for problems
 	Value gjson.Result
 }
 
@@ -50,8 +51,9 @@ type Version struct {
 // The time at which the message was sent only decides whether the event is refused.
 func (r *Rules) finish(m *event.Message, d *Draft) (event.Event, *event.Invalid) {
 	arrived, at := m.FirstSent(), d.Time
-	// Lines of an object count as sent when the object was written, in their order. As with the
-	// time of the first copy, this can make a message older, but never newer.
+	// A line of an object counts as sent when the object was written, and lines have the order in
+	// which they are in the object. Like the time of the first copy, this can make a message older,
+	// but never newer.
 	if line, ok := queue.LineOf(m.Attributes); ok && d.Version.Value.Type == gjson.Null {
 		if line.Written.Before(arrived) {
 			arrived = line.Written
@@ -60,7 +62,7 @@ func (r *Rules) finish(m *event.Message, d *Draft) (event.Event, *event.Invalid)
 	}
 	v, class, text, f := r.judge(arrived, d)
 	if f == nil {
-		f = r.bounded(m.Sent, v, d)
+		f = r.checkBounds(m.Sent, v, d)
 	}
 	if f != nil {
 		return event.Event{}, f
@@ -89,8 +91,9 @@ func (r *Rules) finish(m *event.Message, d *Draft) (event.Event, *event.Invalid)
 	return e, nil
 }
 
-// digest is the first 8 bytes of SHA-256 over the operation, whether data or a reference follows,
-// and that. Operations hold no zero byte, so that no two different events have one input.
+// digest returns the first 8 bytes of a SHA-256. The input is the operation, then a mark for data or
+// reference, and then the data or reference. An operation contains no zero byte, so two different
+// events never have the same input.
 func digest(op event.Operation, data, ref string) shard.Digest {
 	h := hashers.Get().(*hasher) //nolint:errcheck // the pool holds nothing else
 	h.Reset()
@@ -108,7 +111,7 @@ func digest(op event.Operation, data, ref string) shard.Digest {
 	return d
 }
 
-// hasher hashes strings through its own buffer, so that a body is not copied as a whole.
+// hasher hashes a string in small parts, so that it need not copy a whole body.
 type hasher struct {
 	hash.Hash
 	room [1024]byte

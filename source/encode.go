@@ -14,18 +14,19 @@ import (
 	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// Encoded is a message that says a change.
+// Encoded is a change that was written as a message.
 type Encoded struct {
 	Body       string
 	Attributes map[string]event.Attribute
-	// Event is the decoded message. If it has a DataRef, that place must hold the content.
+	// Event is the decoded message. If Event has a DataRef, the caller must store the content there.
 	Event event.Event
 }
 
-// Encode writes a change as a message that the settings give to a source. It tries every form that
-// they allow: plain, with the attribute that names the source, or in the envelopes of a rule. The
-// change needs a time, which is also when the message is sent. Encode chooses an empty version or
-// bucket. An error says which setting prevents the message.
+// Encode writes a change as a message that goes to a source under the settings. It tries every form
+// that the settings allow: without an envelope, with the attribute that names the source, or in the
+// envelopes that a rule requires. The change needs a time, which is also the time at which the
+// message is sent. If the version or the bucket is empty, Encode chooses one. An error says which
+// setting prevents the message.
 func (s *Set) Encode(name string, c Change) (Encoded, error) {
 	src := s.sources[name]
 	if src == nil {
@@ -34,9 +35,9 @@ func (s *Set) Encode(name string, c Change) (Encoded, error) {
 	c.Version = cmp.Or(c.Version, VersionAt(src.rules.Settings.Class, c.Time))
 	var why error
 	for _, rule := range append([]Match{{}}, src.rules.Settings.Match...) {
-		for _, placed := range src.rules.placed(rule, c) {
+		for _, placed := range src.rules.inPlaces(rule, c) {
 			e, err := s.encode(src, rule, placed)
-			// A delete may name any place, so require one where a put is allowed.
+			// A delete may name any object. So Encode requires a place in which a put is also allowed.
 			if err == nil && c.Op == event.Delete {
 				placed.Op, placed.Data = event.Put, ""
 				_, err = s.encode(src, rule, placed)
@@ -52,9 +53,9 @@ func (s *Set) Encode(name string, c Change) (Encoded, error) {
 	return Encoded{}, why
 }
 
-// placed returns the change with each place of payload.allow in which its content may be, folder by
-// folder. It is for formats whose messages refer to their content.
-func (r *Rules) placed(rule Match, c Change) []Change {
+// inPlaces returns the change once for each place of payload.allow in which its content may be,
+// folder by folder. Formats whose messages refer to their content need these places.
+func (r *Rules) inPlaces(rule Match, c Change) []Change {
 	if c.Bucket != "" {
 		return []Change{c}
 	}
@@ -66,7 +67,7 @@ func (r *Rules) placed(rule Match, c Change) []Change {
 		}
 		all[0].Bucket = cmp.Or(all[0].Bucket, place.Bucket)
 		c.Bucket = place.Bucket
-		for folder := place.Prefix; ; { // a part of it may be taken off keys
+		for folder := place.Prefix; ; { // the kind may remove a part of the folder from keys
 			in := c
 			in.ID = folder + c.ID
 			all = append(all, in)
@@ -79,10 +80,10 @@ func (r *Rules) placed(rule Match, c Change) []Change {
 	return all
 }
 
-// errElsewhere says that another rule is worth a try.
+// errElsewhere says that the rules give the message to another source, so Encode tries the next rule.
 var errElsewhere = errors.New("the match rules select another source for the message")
 
-// encode writes a change by one rule.
+// encode writes a change as a message for one rule.
 func (s *Set) encode(src *source, rule Match, c Change) (e Encoded, err error) {
 	kind, _ := Lookup(src.rules.Settings.Kind)
 	if kind.Example.Write == nil {
@@ -124,7 +125,7 @@ func described(r event.Result) string {
 	return fmt.Sprintf("a %s of %s", r.Event.Op, event.Quote(string(r.Event.Doc)))
 }
 
-// wrap puts the envelopes on that the rule asks for and the body does not have.
+// wrap adds the envelopes that the rule requires and the body lacks.
 func (m Match) wrap(body string, c Change, depth int) string {
 	is, sent := event.OriginOf(body, depth), Quoted(c.Time.UTC().Format(time.RFC3339))
 	switch {
@@ -143,14 +144,14 @@ func (m Match) wrap(body string, c Change, depth int) string {
 	return body
 }
 
-// bus is an event as EventBridge sends it to a queue.
+// bus returns an event in the form in which EventBridge sends it to a queue.
 func bus(from, detailType, sent, detail string) string {
 	return `{"version":"0","id":"6a7e8feb-b491-4cf7-a9f1-bf3703467718","detail-type":` + Quoted(detailType) +
 		`,"source":` + Quoted(from) + `,"account":"111122223333","time":` + sent +
 		`,"region":"eu-west-1","resources":[],"detail":` + detail + `}`
 }
 
-// bridged is a notification of S3 as EventBridge tells it: the key is as it is.
+// bridged turns a notification of S3 into the form that EventBridge sends, with an unescaped key.
 func bridged(body, sent string) string {
 	record := event.Child(gjson.Parse(body), "Records", "0")
 	object := event.Child(record, "s3", "object")
@@ -158,7 +159,7 @@ func bridged(body, sent string) string {
 	if strings.HasPrefix(event.Child(record, "eventName").Str, "ObjectRemoved") {
 		detailType = "Object Deleted"
 	}
-	key, _ := url.QueryUnescape(event.Child(object, "key").Str) // what cannot be unescaped, no source reads either
+	key, _ := url.QueryUnescape(event.Child(object, "key").Str) // no source reads a key that cannot be unescaped
 	return bus("aws.s3", detailType, sent, `{"version":"0","bucket":{"name":`+
 		event.Child(record, "s3", "bucket", "name").Raw+`},"object":{"key":`+Quoted(key)+`,"sequencer":`+
 		event.Child(object, "sequencer").Raw+`}}`)

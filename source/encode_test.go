@@ -10,7 +10,7 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// The settings of each kind that its own messages need.
+// ofKind lists the settings that a source of each kind needs to decode the example of the kind.
 var ofKind = map[string]string{
 	"native": "", "govuk": "", "s3": "", "dynamodb-stream": "", "debezium": "",
 	"json": "json: {id: /id, version: /v, operation: /op, deleteValues: [removed]}",
@@ -34,7 +34,7 @@ func TestEveryRuleFeedsEveryKindOfSource(t *testing.T) {
 		} {
 			custom, ofS3 := rule.Bus == "shop" || rule.DetailType == "order", rule.Bus == "aws.s3" || rule.Bucket != ""
 			if kind == "s3" && custom || kind != "s3" && ofS3 {
-				continue // S3's messages come from S3's bus only, and only they name a bucket
+				continue // messages of S3 come only from S3's bus, and only these messages name a bucket
 			}
 			match := fmt.Sprintf("{sink: %q, topic: %q, bus: %q, detailType: %q, bucket: %q, named: %t}", rule.Sink,
 				rule.Topic, rule.Bus, rule.DetailType, rule.Bucket, rule.Named)

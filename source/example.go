@@ -12,23 +12,24 @@ import (
 	"github.com/lullhq/lull/event"
 )
 
-// Example says how the upstream of a kind writes a change. All code that makes messages for people
-// to try uses it, so that the configured source can decode them.
+// Example says how the upstream of a kind writes a change. All code that makes trial messages for
+// people uses the example, so that the configured source can decode the messages.
 type Example struct {
-	// Options are options of the kind that decode the example. Nil means that the defaults do.
+	// Options are the options of the kind with which it decodes the example. Nil means the defaults.
 	Options any
 	// Class is the class of versions that Options need. Empty means the kind's class.
 	Class Class
-	// Change is a change as a real upstream could send it.
+	// Change is a realistic change of the upstream.
 	Change Change
 	// Write makes the body of a message, without envelopes. [Format.Decode] under the same settings
-	// returns the same change. An error says which setting, or which field of the change, makes
-	// that impossible. Nil means that the kind has no example.
+	// returns the same change. If that is impossible, the error says which setting, or which field of
+	// the change, is the reason. Write is nil if the kind has no example.
 	Write func(Settings, Change) (string, error)
 }
 
-// Message is the body of the example, which the kind decodes with Options. It is empty where the
-// kind has no example. It panics where the kind contradicts itself, which sourcetest finds.
+// Message returns the body of the example, which the kind decodes with Options. It returns "" if the
+// kind has no example. It panics if the kind cannot write its own example; package sourcetest finds
+// such a kind.
 func (k Kind) Message() string {
 	if k.Example.Write == nil {
 		return ""
@@ -44,17 +45,19 @@ func (k Kind) Message() string {
 type Change struct {
 	// ID is the document's id. Kind s3 puts the bucket before it.
 	ID string
-	// Collection is where the document belongs; empty means the source's collection. A kind whose
-	// messages name no collection refuses another one.
+	// Collection is the collection of the document. Empty means the source's collection. If the
+	// messages of a kind name no collection, the kind refuses any other collection.
 	Collection string
 	// Version is the version as an upstream writes it; see [NumberedVersion].
 	Version string
 	Op      event.Operation
-	// Time is when the change happened; the zero time is left out.
+	// Time is when the change happened. If it is zero, the message has no time.
 	Time time.Time
-	// Data is a JSON object, the content of a put. Empty means no content beyond what the form needs.
+	// Data is the content of a put, a JSON object. If it is empty, the message has only the content
+	// that its form requires.
 	Data string
-	// Bucket is where the objects of the kind s3 are. Empty means the kind's example.
+	// Bucket is the bucket of the objects, for the kind s3. If it is empty, the kind uses a bucket for
+	// examples.
 	Bucket string
 }
 
@@ -63,11 +66,12 @@ func (k Kind) ExampleSettings() Settings {
 	return Settings{Kind: k.Name, Class: k.Example.Class, Options: k.Example.Options}
 }
 
-// NumberedVersion is a version of a class: a greater number gives a greater version. For the class
-// time n counts milliseconds since 1970.
+// NumberedVersion returns a version of a class for a number: a greater number gives a greater
+// version. For the class time, n counts milliseconds since 1970.
 func NumberedVersion(c Class, n uint32) string { return numbered(c, int64(n)) }
 
-// VersionAt is a version of a class that grows with time, by the millisecond.
+// VersionAt returns a version of a class for a time: a time that is later by a millisecond or more
+// gives a greater version.
 func VersionAt(c Class, t time.Time) string { return numbered(c, t.UnixMilli()) }
 
 func numbered(c Class, n int64) string {
@@ -83,8 +87,8 @@ func numbered(c Class, n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// Content is the content of a put as a JSON object: "{}" where it has none. An error says that the
-// change cannot be written.
+// Content returns the content of a put as a JSON object, or "{}" if the change has no content. An
+// error says why the change cannot be written.
 func (c Change) Content() (string, error) {
 	switch {
 	case c.ID == "":
@@ -99,7 +103,8 @@ func (c Change) Content() (string, error) {
 	return c.Data, nil
 }
 
-// Here says why the change cannot be of a source whose messages name no collection, or nil.
+// Here returns an error if the messages of a source name no collection, and the change has another
+// collection than the source.
 func (c Change) Here(s Settings) error {
 	if c.Collection != "" && c.Collection != s.Collection {
 		return fmt.Errorf("messages of kind %s name no collection: set sources.<name>.collection to %s", s.Kind,
@@ -108,11 +113,11 @@ func (c Change) Here(s Settings) error {
 	return nil
 }
 
-// Quoted is a text in JSON.
+// Quoted returns a text as a JSON string.
 func Quoted(text string) string { return string(gjson.AppendJSONString(nil, text)) }
 
-// Scalar is a text in JSON: a number where it is one of up to 15 digits, which every language
-// reads exactly.
+// Scalar returns a text as JSON. If the text is a number of at most 15 digits, which every language
+// reads exactly, the result is a number. Otherwise it is a string.
 func Scalar(text string) string {
 	if digitsOnly(text) && len(text) <= 15 && (text[0] != '0' || text == "0") {
 		return text
@@ -120,8 +125,8 @@ func Scalar(text string) string {
 	return Quoted(text)
 }
 
-// Put returns a JSON object with a value, in JSON, at the place of the pointer. It creates missing
-// members on the way, and replaces values on the way that are not objects.
+// Put returns a JSON object in which the pointer names the value, which is also JSON. Put creates
+// missing objects along the pointer, and replaces values along the pointer that are not objects.
 func (p Pointer) Put(object, value string) string {
 	if len(p.Tokens) == 0 {
 		return value

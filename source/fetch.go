@@ -15,35 +15,38 @@ import (
 	"github.com/lullhq/lull/setting"
 )
 
-// Fetch says where the newest state of a source's documents is. The events of such a source only
-// say that a document changed: what else they carry is not used. It is loaded once for each burst,
-// when the document is written (docs/pull.md).
+// Fetch says where lull loads the newest state of a source's documents. The events of such a source
+// only say that a document changed, and lull does not use their other content. lull loads the state
+// once for each burst, when it writes the document (docs/pull.md).
 type Fetch struct {
-	// URL is where one document is: https://host/path/{id}, or s3://bucket/folder/{id}.json. lull
-	// replaces {id}, {collection} and {version} with the event's values. Required, with {id}.
+	// URL is the address of one document, such as https://host/path/{id} or
+	// s3://bucket/folder/{id}.json. lull replaces {id}, {collection} and {version} with the event's
+	// values. URL is required and must contain {id}.
 	URL string `json:"url"`
-	// Headers say where the headers of requests come from.
+	// Headers says where lull finds the headers of requests.
 	Headers Headers `json:"headers"`
 	// Timeout is the longest one request may take. Default 1.5s.
 	Timeout time.Duration `json:"timeout"`
-	// Version is a JSON pointer to the version in the answer. An answer whose version is older than
-	// the event's is not written. Required unless there is nothing to compare: S3, a source whose
-	// events have no version, or a kind whose versions are positions in a log.
+	// Version is a JSON pointer to the version in the answer. lull does not write an answer whose
+	// version is older than the version of the event. Version is required, except if nothing can be
+	// compared: for S3, for events without a version, and for versions that are positions in a log.
 	Version string `json:"version"`
-	// Missing is what happens to an event whose document does not exist, when payload.missingWait
-	// is over. Default "deadLetter".
+	// Missing is what happens to an event whose document still does not exist after
+	// payload.missingWait. Default "deadLetter".
 	Missing Missing `json:"missing"`
-	// AllowPrivate names hosts that may have private addresses, and be asked without encryption.
+	// AllowPrivate names hosts that may have private addresses, and that lull may call without
+	// encryption.
 	AllowPrivate []string `json:"allowPrivate"`
-	// MaxBytes is the most that is read of one answer, unpacked. Default 5MB.
+	// MaxBytes is the most bytes that lull reads of one answer, after decompression. Default 5MB.
 	MaxBytes setting.Size `json:"maxBytes"`
 }
 
-// Headers name where headers are stored, never the headers: a JSON object of names and values.
+// Headers names the place where headers are stored, and never contains the headers themselves. The
+// place contains a JSON object of names and values.
 type Headers struct {
-	// SecretARN is a secret that holds them.
+	// SecretARN is the ARN of a secret that contains the headers.
 	SecretARN string `json:"secretARN"`
-	// Env names an environment variable that holds them.
+	// Env names an environment variable that contains the headers.
 	Env string `json:"env"`
 }
 
@@ -52,16 +55,16 @@ type Missing string
 
 // The values of Fetch.Missing.
 const (
-	// MissingDelete deletes the document, as the event's version.
+	// MissingDelete deletes the document, with the version of the event.
 	MissingDelete Missing = "delete"
-	// MissingWait tries again until retry.deadDeadline.
+	// MissingWait retries the event until retry.deadDeadline.
 	MissingWait Missing = "wait"
 	// MissingDeadLetter makes the event a dead letter.
 	MissingDeadLetter Missing = "deadLetter"
 )
 
-// MaxFetch is the most bytes that are read of one answer, and the default of Fetch.MaxBytes. It is
-// what a bulk request takes.
+// MaxFetch is the largest allowed value of Fetch.MaxBytes, and its default. A bulk request has the
+// same limit.
 const MaxFetch = 5 * setting.MB
 
 // complete fills in the empty settings.
@@ -72,11 +75,11 @@ func (f Fetch) complete() *Fetch {
 	return &f
 }
 
-// Unavailable says that a source cannot be asked for any document now: it is down, slow or busy, or
-// refuses our credentials. Its text quotes neither address nor answer.
+// Unavailable says that a source can deliver no document now: the source is down, slow or busy, or
+// refuses lull's credentials. The text of the error quotes neither address nor answer.
 type Unavailable struct {
 	Problem    string
-	RetryAfter time.Duration // how long the source asked to wait, at most an hour; 0 if it did not
+	RetryAfter time.Duration // the wait that the source asked for, at most an hour; 0 if it asked for none
 }
 
 func (u *Unavailable) Error() string { return u.Problem }
@@ -86,8 +89,8 @@ const (
 	idHolder = "{id}"
 )
 
-// Bucket returns the place in S3 of a URL with the scheme s3: the bucket, and the beginning of
-// every key. ok is false for another scheme.
+// Bucket returns the place in S3 of a URL with the scheme s3: the bucket, and the prefix that every
+// key has. For another scheme, ok is false.
 func (f Fetch) Bucket() (bucket, prefix string, ok bool) {
 	place, ok := strings.CutPrefix(f.URL, s3Scheme)
 	bucket, key, _ := strings.Cut(place, "/")
@@ -95,7 +98,7 @@ func (f Fetch) Bucket() (bucket, prefix string, ok bool) {
 	return bucket, prefix, ok
 }
 
-// Host is the host of a URL with the scheme http or https, in lower case.
+// Host returns the host of a URL with the scheme http or https, in lower case.
 func (f Fetch) Host() string {
 	u, err := url.Parse(f.sample())
 	if err != nil {
@@ -110,12 +113,13 @@ func (f Fetch) Private() bool {
 	return slices.ContainsFunc(f.AllowPrivate, func(p string) bool { return strings.EqualFold(p, host) })
 }
 
-// sample is the URL with plain words instead of its placeholders.
+// sample returns the URL with plain words instead of placeholders.
 func (f Fetch) sample() string {
 	return strings.NewReplacer(idHolder, "id", "{collection}", "collection", "{version}", "1").Replace(f.URL)
 }
 
-// Problems are the contradictions in the settings of fetch, beyond the bounds of each.
+// Problems returns the contradictions between the settings of fetch. The bounds of each setting are
+// checked elsewhere.
 func (f Fetch) Problems(s Settings) []setting.Problem {
 	var all []setting.Problem
 	add := func(name string, value any, problem, fix string) {
@@ -123,7 +127,7 @@ func (f Fetch) Problems(s Settings) []setting.Problem {
 	}
 	const example = "write an address such as https://cms.example.org/content/{id}, or s3://bucket/{collection}/{id}.json"
 	sample := f.sample()
-	shown, _, _ := strings.Cut(f.URL, "?") // a query may hold a key, and faults reach logs
+	shown, _, _ := strings.Cut(f.URL, "?") // a query may contain a secret key, and faults reach logs
 	bucket, prefix, inS3 := f.Bucket()
 	u, err := url.Parse(sample)
 	_, rest, _ := strings.Cut(f.URL, "://")
@@ -144,7 +148,7 @@ func (f Fetch) Problems(s Settings) []setting.Problem {
 			"fetch.headers")
 	case !strings.Contains(f.URL, idHolder):
 		add("url", shown, "is the same for every document", "write {id} in place of the document's id")
-	case slices.ContainsFunc(strings.Split(u.Path, "/"), dots):
+	case slices.ContainsFunc(strings.Split(u.Path, "/"), isDots):
 		add("url", shown, "contains . or .. as a part of its path", "remove these parts from the path")
 	case inS3 && (strings.ContainsAny(prefix, "*?$") || u.RawQuery != ""):
 		add("url", shown, "contains *, ? or $, which a role's policy cannot name", "write a path without these characters")
@@ -181,23 +185,24 @@ func (f Fetch) Problems(s Settings) []setting.Problem {
 	case f.Version != "" && s.NoVersion == NoVersionPosition:
 		add("version", f.Version, "cannot be compared if noVersion is position: the versions are then positions in a stream",
 			"remove it, or send versions and write noVersion: refuse")
-	case f.Version == "" && !inS3 && s.NoVersion == NoVersionRefuse && !kind.Versioned && !s.position():
+	case f.Version == "" && !inS3 && s.NoVersion == NoVersionRefuse && !kind.Versioned && !s.versionIsPosition():
 		add("version", nil, "is missing, so an older state from a replica that lags could be written",
 			"write the JSON pointer to the version in the answer, such as /version")
 	}
 	return all
 }
 
-// position reports whether versions of the source are positions in a log, which no document holds.
-func (s Settings) position() bool { return s.Class == ClassLSN || s.Class == ClassSeq }
+// versionIsPosition reports whether the versions of the source are positions in a log. A document
+// does not contain its position.
+func (s Settings) versionIsPosition() bool { return s.Class == ClassLSN || s.Class == ClassSeq }
 
-func dots(part string) bool { return part == "." || part == ".." }
+func isDots(part string) bool { return part == "." || part == ".." }
 
-// address is where the document of an event is. Nothing that a sender writes leaves its place in
-// the URL.
+// address returns the address of an event's document. Each value from the event is escaped, so that
+// a sender cannot change another part of the URL.
 func (f Fetch) address(doc event.DocID, version string) (string, *event.Invalid) {
 	id := doc.ID()
-	if leaves(id) {
+	if leavesPath(id) {
 		return "", payloadInvalid("the document's id %s contains . or .. as a part of a path, which could lead to another "+
 			"address",
 			event.Quote(id))
@@ -205,7 +210,7 @@ func (f Fetch) address(doc event.DocID, version string) (string, *event.Invalid)
 	put := escaped
 	_, _, inS3 := f.Bucket()
 	if inS3 {
-		put = func(s string) string { return s } // a key is not an address: nothing in it has a meaning
+		put = func(s string) string { return s } // a key in S3 has no special characters to escape
 	}
 	ref := strings.NewReplacer(idHolder, put(id), "{collection}", put(string(doc.Collection())),
 		"{version}", put(version)).Replace(f.URL)
@@ -215,20 +220,21 @@ func (f Fetch) address(doc event.DocID, version string) (string, *event.Invalid)
 	return ref, nil
 }
 
-// maxKey is the longest key in S3.
+// maxKey is the length of the longest key in S3, in bytes.
 const maxKey = 1024
 
-// escaped escapes everything but A to Z, a to z, digits, -, _, . and ~.
+// escaped escapes all characters except A to Z, a to z, digits, -, _, . and ~.
 func escaped(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
 
-// leaves reports whether a part of the id is . or .., even after it is unescaped several times.
-func leaves(id string) bool {
+// leavesPath reports whether a part of the id is . or .., even if only after the id was unescaped up
+// to four times.
+func leavesPath(id string) bool {
 	for range 4 {
-		if slices.ContainsFunc(strings.FieldsFunc(id, func(r rune) bool { return r == '/' || r == '\\' }), dots) {
+		if slices.ContainsFunc(strings.FieldsFunc(id, func(r rune) bool { return r == '/' || r == '\\' }), isDots) {
 			return true
 		}
 		next := escapes.ReplaceAllStringFunc(id, func(s string) string {
-			one, _ := url.PathUnescape(s) // the pattern has no other
+			one, _ := url.PathUnescape(s) // the pattern matches only valid escapes
 			return one
 		})
 		if next == id {
@@ -241,13 +247,13 @@ func leaves(id string) bool {
 
 var escapes = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
 
-// fetched makes the document from the loaded state of an event, unless that is older than the
-// event.
-func (r *Rules) fetched(e event.Event) ([]byte, *event.Invalid) {
+// fetchedDocument makes the document from the loaded state of an event. It refuses a state that is
+// older than the event.
+func (r *Rules) fetchedDocument(e event.Event) ([]byte, *event.Invalid) {
 	if bad := event.Check(e.Data); bad != nil {
 		return nil, payloadInvalid("the loaded content is not a document: %s", bad.Problem)
 	}
-	if bad := r.fresh(e); bad != nil {
+	if bad := r.checkFresh(e); bad != nil {
 		return nil, bad
 	}
 	doc, bad := r.projection.object(e.Data)
@@ -257,8 +263,8 @@ func (r *Rules) fetched(e event.Event) ([]byte, *event.Invalid) {
 	return doc, nil
 }
 
-// fresh compares the version of the answer with the event's.
-func (r *Rules) fresh(e event.Event) *event.Invalid {
+// checkFresh compares the version of the loaded state with the version of the event.
+func (r *Rules) checkFresh(e event.Event) *event.Invalid {
 	pointer := r.Settings.Fetch.Version
 	if pointer == "" {
 		return nil
@@ -271,8 +277,8 @@ func (r *Rules) fresh(e event.Event) *event.Invalid {
 	whole := gjson.Parse(e.Data)
 	v := p.In(whole)
 	switch {
-	case v.Type == gjson.Null && whole.IsObject(): // a page for maintenance says nothing of the document
-		return stale("the loaded content has no version at %s: the source may be under maintenance", pointer)
+	case v.Type == gjson.Null && whole.IsObject(): // the answer may be a maintenance page, and not the document
+		return staleInvalid("the loaded content has no version at %s: the source may be under maintenance", pointer)
 	case v.Type != gjson.String && v.Type != gjson.Number:
 		return payloadInvalid("the version in the loaded content, at %s, is %s", pointer, TypeName(v))
 	}
@@ -282,13 +288,14 @@ func (r *Rules) fresh(e event.Event) *event.Invalid {
 		return payloadInvalid("the version in the loaded content, at %s: %s", pointer, err)
 	}
 	if shown.Compare(parts.Version) < 0 {
-		return stale("the loaded content has version %s, which is older than the event's", event.Quote(text))
+		return staleInvalid("the loaded content has version %s, which is older than the event's", event.Quote(text))
 	}
 	return nil
 }
 
-// stale is an answer that may be another one soon.
-func stale(format string, args ...any) *event.Invalid {
+// staleInvalid returns an Invalid for an answer that is too old. A later request may return a newer
+// answer.
+func staleInvalid(format string, args ...any) *event.Invalid {
 	bad := payloadInvalid(format, args...)
 	bad.Reason, bad.Stale = event.StaleSource, true
 	return bad

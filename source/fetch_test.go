@@ -28,7 +28,6 @@ sources:
 defaultSource: cms
 `
 
-// thin says in each kind of a way that a document changed, and nothing more.
 func TestAnEventThatIsFetchedNeedsNothingButIdentityAndVersion(t *testing.T) {
 	t.Parallel()
 	set := sourcetest.New(t, pulled)
@@ -54,23 +53,24 @@ func TestAnEventThatIsFetchedNeedsNothingButIdentityAndVersion(t *testing.T) {
 				`"SequenceNumber":"111","StreamViewType":"KEYS_ONLY"}}`, "https://cms.example.org/a",
 		},
 	} {
-		e := one(t, set, tt.source, tt.body)
+		e := oneEvent(t, set, tt.source, tt.body)
 		if e.DataRef != tt.ref || e.Fetch != tt.source || e.Data != "" {
 			t.Errorf("%s %s: got %q of %q with data %q, want %q", tt.source, tt.body, e.DataRef, e.Fetch, e.Data, tt.ref)
 		}
 	}
-	e := one(t, set, "cms", `{"type":"doc.deleted","subject":"a","sequence":"4"}`)
+	e := oneEvent(t, set, "cms", `{"type":"doc.deleted","subject":"a","sequence":"4"}`)
 	if e.DataRef != "" || e.Fetch != "" {
 		t.Errorf("got %+v, want a delete that loads nothing", e)
 	}
 }
 
-// What an event is must not depend on the setting, or turning it on would write everything again.
+// The order key must not depend on the setting fetch. Otherwise, lull would write all documents again
+// after the setting was turned on.
 func TestFetchChangesNoOrderKey(t *testing.T) {
 	t.Parallel()
 	body := `{"type":"doc.changed","subject":"a","sequence":"3","data":{"title":"T"}}`
-	with := one(t, sourcetest.New(t, pulled), "cms", body)
-	if without := one(t, newSet(t), "native", body); with.Key != without.Key {
+	with := oneEvent(t, sourcetest.New(t, pulled), "cms", body)
+	if without := oneEvent(t, newSet(t), "native", body); with.Key != without.Key {
 		t.Errorf("got key %s, want %s", with.Key, without.Key)
 	}
 }
@@ -90,12 +90,12 @@ func TestAnIDThatCouldLeaveItsPlaceIsRefused(t *testing.T) {
 		}
 	}
 	for _, id := range []string{"...", "a..b", ".hidden", "v1..v2/x", "100%"} {
-		one(t, set, "cms", `{"type":"doc.touched","subject":"`+id+`","sequence":"1"}`)
+		oneEvent(t, set, "cms", `{"type":"doc.touched","subject":"`+id+`","sequence":"1"}`)
 	}
 }
 
-// TestNoIDLeavesItsSegment reads the address as a server does, one that unescapes it too often
-// included.
+// TestNoIDLeavesItsSegment reads the address as a server does. It also reads the address as a server
+// that unescapes too often.
 func TestNoIDLeavesItsSegment(t *testing.T) {
 	t.Parallel()
 	set := sourcetest.New(t, pulled)
@@ -150,12 +150,12 @@ func TestWhatIsFetchedIsComparedWithItsEvent(t *testing.T) {
 		"empty":              {"cms", five, ``, false, "", "empty"},
 		"a time, the same":   {"late", at, `{"title":"T","updated":"2026-11-20T17:00:00.500+01:00"}`, false, `{"title":"T"}`, ""},
 		"a time, older":      {"late", at, `{"title":"T","updated":"2026-11-20T16:00:00Z"}`, true, "", "older"},
-		// A resync sends the same version again, and a later epoch begins at low ones.
+		// A resync sends the same version again, and a later epoch starts with low versions.
 		"the version alone": {
 			"epoch", touched(`"sequence":"5","time":"2026-11-20T16:00:00Z","mode":"resync",` +
 				`"resyncrun":"01JD2V6Y5T3KQ8Z4M7N9P0R1S2"`), `{"v":5}`, false, `{"v":5}`, "",
 		},
-		// The projection makes the document, whatever the kind makes of its own payloads.
+		// If documents are fetched, the projection makes the document even for a kind with its own documents.
 		"a kind's own document": {
 			"govuk", `{"content_id":"4e8a7bfd-7a1c-4a9f-9f5b-0a5f0bb7cb7e","document_type":"guide","locale":"en",` +
 				`"payload_version":"7","base_path":"/x","title":"old"}`, `{"title":"new","payload_version":8}`, false,
@@ -166,7 +166,7 @@ func TestWhatIsFetchedIsComparedWithItsEvent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m, e := sourcetest.Message(tt.source, tt.body), one(t, set, tt.source, tt.body)
+			m, e := sourcetest.Message(tt.source, tt.body), oneEvent(t, set, tt.source, tt.body)
 			e.Data = tt.data
 			doc, err := set.Document(m, e)
 			var bad *event.Invalid

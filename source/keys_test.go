@@ -41,7 +41,7 @@ func TestMissingNegativeNonNumericOrLongVersionIsADeadLetter(t *testing.T) {
 	}
 	for _, digits := range []string{"0", "1", "9223372036854775808", "18446744073709551616", strings.Repeat("9", 40)} {
 		for _, sequence := range []string{digits, `"` + digits + `"`} {
-			e := one(t, set, "native", `{"type":"doc.deleted","subject":"a","sequence":`+sequence+`}`)
+			e := oneEvent(t, set, "native", `{"type":"doc.deleted","subject":"a","sequence":`+sequence+`}`)
 			if p, err := e.Key.Parts(); err != nil ||
 				p.Version.String() != fmt.Sprintf("i%02d%s", len(digits), digits) || e.Version != digits {
 				t.Errorf("version %s: got %s %v (%v), want every digit", sequence, e.Version, p.Version, err)
@@ -54,7 +54,7 @@ func TestSamePayloadWithLaterTimeIsALaterKey(t *testing.T) {
 	t.Parallel()
 	set := newSet(t)
 	at := func(second int, data string) event.OrderKey {
-		return one(t, set, "native", fmt.Sprintf(
+		return oneEvent(t, set, "native", fmt.Sprintf(
 			`{"type":"doc.changed","subject":"a","sequence":"5","time":"2026-11-20T16:00:%02dZ","data":{"n":%s}}`,
 			second, data)).Key
 	}
@@ -75,9 +75,9 @@ func TestSamePayloadWithLaterTimeIsALaterKey(t *testing.T) {
 func TestRaisedEpochIsNewerThanAnyVersionBefore(t *testing.T) {
 	t.Parallel()
 	set := newSet(t)
-	before := one(t, set, "native", `{"type":"doc.deleted","subject":"a","sequence":"`+strings.Repeat("9", 40)+
+	before := oneEvent(t, set, "native", `{"type":"doc.deleted","subject":"a","sequence":"`+strings.Repeat("9", 40)+
 		`"}`)
-	after := one(t, set, "native-epoch", `{"type":"doc.deleted","subject":"a","sequence":"1"}`)
+	after := oneEvent(t, set, "native-epoch", `{"type":"doc.deleted","subject":"a","sequence":"1"}`)
 	if !(after.Key > before.Key) {
 		t.Errorf("got %s after %s, want it to be newer", after.Key, before.Key)
 	}
@@ -87,7 +87,7 @@ func TestResyncOfAnEqualVersionIsANewKeyOncePerRun(t *testing.T) {
 	t.Parallel()
 	set := newSet(t)
 	key := func(more string) event.OrderKey {
-		return one(t, set, "native", `{"type":"doc.changed","subject":"a","sequence":"5","data":{}`+more+`}`).Key
+		return oneEvent(t, set, "native", `{"type":"doc.changed","subject":"a","sequence":"5","data":{}`+more+`}`).Key
 	}
 	live := key("")
 	first := key(`,"mode":"resync","resyncrun":"01JD2V6Y5T3KQ8Z4M7N9P0R1S2"`)
@@ -132,8 +132,8 @@ func TestArrivalCopyIsNotNewerThanItsOriginal(t *testing.T) {
 	})
 }
 
-// TestKeysSortAsVersionsDo compares the order of keys with the slow and obvious order of the
-// versions, whatever else the events hold.
+// TestKeysSortAsVersionsDo compares the order of keys with a slow and obvious comparison of the
+// versions, for events with any other content.
 func TestKeysSortAsVersionsDo(t *testing.T) {
 	t.Parallel()
 	set := newSet(t)
@@ -184,7 +184,7 @@ func TestKeysSortAsVersionsDo(t *testing.T) {
 						time.Unix(rapid.Int64Range(0, 1<<33).Draw(t, "time"), 0).UTC().Format(time.RFC3339),
 						rapid.Int().Draw(t, "n"))
 					m := sourcetest.Message(c.source, body)
-					m.Sent = time.Time{} // not known: no time is too far ahead
+					m.Sent = time.Time{} // without a send time, no version is too far ahead
 					r := set.Decode(m)[0]
 					if r.Invalid != nil {
 						t.Fatalf("decode %s: %v", body, r.Invalid)

@@ -9,8 +9,8 @@ import (
 	"github.com/lullhq/lull/source/sourcetest"
 )
 
-// A message that names the source of an object's lines is that source's only where the object may
-// have been notified: a rule with sink goes before it.
+// A message may name the source of an object's lines only in a queue in which notifications of the
+// object are also allowed. A rule with a sink has priority over the name.
 func TestARuleWithASinkGoesBeforeALineThatNamesItsSource(t *testing.T) {
 	t.Parallel()
 	const shared = `

@@ -9,13 +9,13 @@ import (
 	"github.com/lullhq/lull/event"
 )
 
-// Loader fetches an object from S3: the body of a message that only carries a pointer. It bounds
-// the size before it reads. An error that is an *event.Invalid is for good. Any other may pass, and
-// the Invalid that it becomes is Transient.
+// Loader fetches an object from S3: the body of a message that contains only a pointer. A Loader
+// checks the size of the object before it reads the object. An error that is an *event.Invalid is
+// permanent. Any other error may be temporary, and becomes an Invalid that is Transient.
 type Loader func(ctx context.Context, bucket, key string) ([]byte, error)
 
-// WithLoader returns a set that also decodes messages whose body is a pointer to an object in S3,
-// where payload.allow lists its place.
+// WithLoader returns a set that also decodes messages whose body is a pointer to an object in S3. The
+// object must be in a place that payload.allow lists.
 func (s *Set) WithLoader(load Loader) *Set {
 	with := *s
 	with.load, with.loaded = load, new(sync.Mutex)
@@ -24,8 +24,9 @@ func (s *Set) WithLoader(load Loader) *Set {
 
 type budgetKey struct{}
 
-// LoadAtMost bounds what is decoded under the context. When bodies of this many bytes are loaded,
-// no other load starts. A message whose body is not loaded has an Invalid that is Transient.
+// LoadAtMost bounds how many bytes of bodies are loaded under the context. When bodies of this many
+// bytes are loaded, no other load starts. A message whose body is not loaded has an Invalid that is
+// Transient.
 func LoadAtMost(ctx context.Context, bytes int64) context.Context {
 	left := new(atomic.Int64)
 	left.Store(bytes)
@@ -34,17 +35,17 @@ func LoadAtMost(ctx context.Context, bytes int64) context.Context {
 
 var errBudget = errors.New("the limit of loaded bodies is reached for this batch")
 
-// decoding is one message that is decoded. Loaded bodies are decoded one at a time. Several at
-// once, with their unwrapped contents, would need more memory than a small function has.
+// decoding is the state of decoding one message. Loaded bodies are decoded one at a time, because
+// several at once, with their unwrapped contents, would need more memory than a small function has.
 type decoding struct {
-	set  *Set
-	mine bool // set.loaded is locked
+	set    *Set
+	locked bool // set.loaded is locked
 }
 
 func (d *decoding) end() {
-	if d.mine {
+	if d.locked {
 		d.set.loaded.Unlock()
-		d.mine = false
+		d.locked = false
 	}
 }
 
@@ -53,12 +54,12 @@ func (d *decoding) body(ctx context.Context, r *Rules, p event.Pointer) (string,
 	if bad := r.Allowed("s3BucketName", p.Bucket, p.Key); bad != nil {
 		return "", bad
 	}
-	d.end() // a pointer behind a pointer: other messages do not wait while it is loaded
+	d.end() // if a body is another pointer, other messages must not wait while the next body is loaded
 	text, err := d.load(ctx, p)
 	if err == nil {
 		d.set.loaded.Lock()
-		d.mine = true
-		err = ctx.Err() // the lock may be free only when no time is left
+		d.locked = true
+		err = ctx.Err() // the context may have ended while decoding waited for the lock
 	}
 	if err == nil {
 		return string(text), nil

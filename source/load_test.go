@@ -16,7 +16,7 @@ import (
 
 const pointed = `["software.amazon.payloadoffloading.PayloadS3Pointer",{"s3BucketName":"open-bucket","s3Key":%q}]`
 
-// A loaded body is decoded alone, even if it is a pointer to another body.
+// Only one loaded body is decoded at a time, even if a body is a pointer to another body.
 func TestPointersBehindPointersDoNotWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	set := newSet(t).WithLoader(func(_ context.Context, _, key string) ([]byte, error) {
@@ -79,7 +79,7 @@ func TestAKeyOfTooManyColumnsIsRefused(t *testing.T) {
 	}
 }
 
-// It is not parallel: it looks at the memory of the whole process.
+// The test is not parallel, because it measures the memory of the whole process.
 func TestTheEnvelopesOfAMessageAreOpenedOnceForAllOfItsDocuments(t *testing.T) { //nolint:paralleltest // see above
 	set := sourcetest.New(t, `
 sources:

@@ -11,34 +11,35 @@ import (
 	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// Match is a rule that gives messages to a source. Everything that it names must hold; empty fields
-// say nothing.
+// Match is a rule that gives messages to a source. A message must meet every field of the rule that
+// is not empty.
 //
-// Only Sink is a boundary: it is the queue of the message, and IAM says who may send there. A
-// sender that may use a queue can also write the attribute and every envelope.
+// Only Sink is a security boundary: it names the queue of the message, and IAM decides who may send
+// to that queue. A sender that may use the queue can write any attribute and any envelope.
 type Match struct {
-	// Named requires the attribute lull-source with the source's name. Without Named, a message may
-	// still name its own source, but no other.
+	// Named requires that the attribute lull-source has the source's name. Without Named, a message
+	// may also have the attribute, but only with the name of the source that the rules choose.
 	Named bool `json:"named"`
-	// Sink is the sink whose queues hold the message.
+	// Sink is the name of the sink in whose queues the message is.
 	Sink string `json:"sink"`
-	// Topic is the ARN of the SNS topic that delivered the message, with raw delivery off. For Kafka it
-	// is the name of the topic that a pipe read.
+	// Topic is the ARN of the SNS topic that delivered the message, with raw delivery off. For Kafka,
+	// Topic is the name of the topic that a pipe read.
 	Topic string `json:"topic"`
-	// Bus is the source of an EventBridge event, such as aws.s3, and DetailType its detail-type.
+	// Bus is the source of an EventBridge event, such as aws.s3. DetailType is the event's detail-type.
 	Bus        string `json:"bus"`
 	DetailType string `json:"detailType"`
-	// Bucket is the bucket of a change in S3.
+	// Bucket is the bucket of the object whose change in S3 the message reports.
 	Bucket string `json:"bucket"`
 	// Stream is the ARN of the stream or broker from which a pipe read the message: a DynamoDB
 	// stream, or its table; a Kinesis stream; a cluster of Amazon MSK; a broker of Amazon MQ.
 	Stream string `json:"stream"`
-	// Queue is the queue of a broker of Amazon MQ that a pipe read the message from.
+	// Queue is the queue of an Amazon MQ broker from which a pipe read the message.
 	Queue string `json:"queue"`
 }
 
-// weight orders rules. The queue of a message counts most, then its envelopes, then its attribute.
-// Among rules about envelopes, the rule that names more fields counts more.
+// weight returns the priority of a rule. A rule about the queue of a message has the highest
+// priority, then a rule about envelopes, then a rule about the attribute. Of two rules about
+// envelopes, the rule with more fields has priority.
 func (m Match) weight() int {
 	w := 2 * m.envelopes()
 	if m.Sink != "" {
@@ -50,10 +51,10 @@ func (m Match) weight() int {
 	return w
 }
 
-// Empty reports whether the rule requires nothing, and so would take every message.
+// Empty reports whether the rule has no requirement, so that it would match every message.
 func (m Match) Empty() bool { return m == Match{} }
 
-// envelopes is how many things the rule asks of a message's envelopes.
+// envelopes returns how many requirements the rule has for a message's envelopes.
 func (m Match) envelopes() (n int) {
 	for _, asked := range []string{m.Topic, m.Bus, m.DetailType, m.Bucket, m.Stream, m.Queue} {
 		if asked != "" {
@@ -63,20 +64,20 @@ func (m Match) envelopes() (n int) {
 	return n
 }
 
-// reads reports whether the rule's stream is the one that a pipe read. A table's stream gets
-// another ARN after it was switched off and on, so the table's ARN matches, too. For a record that
-// a stream's consumer read, the stream's ARN matches. AWS does not document which of the two ARNs
-// its records name.
+// reads reports whether the rule's stream is the stream that a pipe read. The ARN of a table's stream
+// changes if the stream is switched off and on, so the ARN of the table also matches. For a record
+// that a consumer of a stream read, the ARN of the stream matches, because AWS does not document
+// whether the record names the stream or the consumer.
 func (m Match) reads(stream string) bool {
 	return m.Stream == stream || strings.HasPrefix(stream, m.Stream+"/stream/") ||
 		strings.HasPrefix(stream, m.Stream+"/consumer/")
 }
 
-// bound is a rule with its source.
-type bound struct {
+// sourceRule is a rule together with the name of its source.
+type sourceRule struct {
 	Match
 	source string
-	index  int // among the rules of the source
+	index  int // the position of the rule in the list of the source
 }
 
 // Need is one requirement of a rule, and the message's value for it. Want is empty if the rule has
@@ -88,8 +89,8 @@ type Need struct {
 	Met   bool   `json:"-"`
 }
 
-// needs are the requirements of the rule.
-func (b bound) needs(named, sink string, o event.Origin) [8]Need {
+// needs returns all possible requirements of a rule, and for each whether a message meets it.
+func (b sourceRule) needs(named, sink string, o event.Origin) [8]Need {
 	asks := ""
 	if b.Named {
 		asks = b.source
@@ -113,20 +114,21 @@ func (b bound) needs(named, sink string, o event.Origin) [8]Need {
 
 // Choice says why the settings give a message to a source.
 type Choice struct {
-	// Source decodes the message; empty where none does.
+	// Source is the name of the source that decodes the message. It is empty if no source does.
 	Source string
-	// Rule is the path of the rule that holds, such as sources.pages.match[0], or defaultSource.
+	// Rule is the path of the rule that the message meets, such as sources.pages.match[0], or
+	// defaultSource.
 	Rule string
-	// Origin is what the envelopes of the message say.
+	// Origin is where the message comes from, according to its envelopes.
 	Origin event.Origin
-	// Missed are the rules that were tried before, by path, each with the requirements that the
-	// message does not meet.
+	// Missed lists the rules that were tried before, each with the requirements that the message does
+	// not meet.
 	Missed []Miss
-	// Invalid is why the message is refused before it is decoded, or nil.
+	// Invalid says why the message is refused before it is decoded. It is nil if it is not refused.
 	Invalid *event.Invalid
 }
 
-// Miss is a rule that does not hold for a message.
+// Miss is a rule whose requirements a message does not meet.
 type Miss struct {
 	Rule  string `json:"rule"`
 	Needs []Need `json:"needs"` // at least one
@@ -159,20 +161,21 @@ func (s *Set) Explain(m event.Message) Choice {
 	return c
 }
 
-// bind sorts the rules of all sources: the first that holds chooses the source.
-func bind(sources map[string]Settings) (rules []bound, opens bool) {
+// sortRules returns the rules of all sources in the order in which they are tried. The first rule
+// that a message meets chooses the source.
+func sortRules(sources map[string]Settings) (rules []sourceRule, opens bool) {
 	for _, name := range slices.Sorted(maps.Keys(sources)) {
 		for i, m := range sources[name].Match {
-			rules = append(rules, bound{m, name, i})
+			rules = append(rules, sourceRule{m, name, i})
 			opens = opens || m.envelopes() > 0
 		}
 	}
-	slices.SortStableFunc(rules, func(a, b bound) int { return cmp.Compare(b.weight(), a.weight()) })
+	slices.SortStableFunc(rules, func(a, b sourceRule) int { return cmp.Compare(b.weight(), a.weight()) })
 	return rules, opens
 }
 
-// At returns the set for the messages in the queues of one sink. If a collection has several sinks,
-// its events name the rows of this sink.
+// At returns the set that decodes the messages in the queues of one sink. If a collection has several
+// sinks, the events name the document's row of this sink.
 func (s *Set) At(sink string) *Set {
 	at := *s
 	at.sink = sink
@@ -181,17 +184,17 @@ func (s *Set) At(sink string) *Set {
 
 // BySink reports whether a rule depends on the sink whose queues hold a message.
 func (s *Set) BySink() bool {
-	return slices.ContainsFunc(s.rules, func(b bound) bool { return b.Sink != "" })
+	return slices.ContainsFunc(s.rules, func(b sourceRule) bool { return b.Sink != "" })
 }
 
 // choose finds the source of a message: the source of the first rule that matches, otherwise the
-// default. A message that names another source is refused, because decoding it as something else
-// would be a guess.
+// default source. A message whose attribute names another source is refused, because the rules and
+// the sender contradict each other.
 func (s *Set) choose(m event.Message) (*source, *event.Invalid) {
 	attribute, named := m.Attributes[queue.AttrSource]
 	name, sink := s.match(m, attribute.String)
 	if _, line := queue.LineOf(m.Attributes); line && s.takesLines(attribute.String, sink) {
-		return s.sources[attribute.String], nil // lull made this line from an object, for this source
+		return s.sources[attribute.String], nil // lull made this message from a line of an object, for this source
 	}
 	switch {
 	case named && s.sources[attribute.String] == nil:
@@ -209,36 +212,37 @@ func (s *Set) choose(m event.Message) (*source, *event.Invalid) {
 	return s.sources[name], nil
 }
 
-// takesLines reports whether a source decodes lines of objects in these queues. If the rule that
-// holds for the message names the sink, the source or that of its objects needs such a rule too.
+// takesLines reports whether a source decodes lines of objects in the queues of a sink. The sink is
+// the one that the matching rule names, or "". With a sink, the source needs a rule for the same
+// sink, or the source whose messages name the objects needs one.
 func (s *Set) takesLines(name, sink string) bool {
 	readers := s.lines[name]
 	if len(readers) == 0 || s.sources[name] == nil {
 		return false
 	}
-	return sink == "" || slices.ContainsFunc(s.rules, func(b bound) bool {
+	return sink == "" || slices.ContainsFunc(s.rules, func(b sourceRule) bool {
 		return b.Sink == sink && (b.source == name || slices.Contains(readers, b.source))
 	})
 }
 
-// seen is a body and what its envelopes say.
-type seen struct {
+// seenBody is a body, and the origin that its envelopes name.
+type seenBody struct {
 	body string
 	event.Origin
 }
 
-// origin remembers the last body, because lull asks for the source of a message once for each of
-// its documents. A message of a megabyte may hold hundreds of documents.
+// origin returns the origin of a body, and remembers the last body. lull asks for the source of a
+// message once for each document, and a message of a megabyte may contain hundreds of documents.
 func (s *Set) origin(body string) event.Origin {
 	o := s.last.Load()
 	if o == nil || o.body != body {
-		o = &seen{body, event.OriginOf(body, s.depth)}
+		o = &seenBody{body, event.OriginOf(body, s.depth)}
 		s.last.Store(o)
 	}
 	return o.Origin
 }
 
-// SourceOf names the source that decodes a message; empty where none does.
+// SourceOf returns the name of the source that decodes a message, or "" if no source does.
 func (s *Set) SourceOf(m event.Message) string {
 	src, bad := s.choose(m)
 	if bad != nil {
@@ -247,11 +251,11 @@ func (s *Set) SourceOf(m event.Message) string {
 	return src.rules.Name
 }
 
-// match is the name of the source that the settings give a message to, and the sink that the rule
-// for that names, if any.
+// match returns the name of the source that the rules choose for a message. It also returns the sink
+// that the matching rule names, or "".
 func (s *Set) match(m event.Message, named string) (name, sink string) {
 	var origin event.Origin
-	if s.opens && len(m.Body) <= event.MaxBodyBytes {
+	if s.readsEnvelopes && len(m.Body) <= event.MaxBodyBytes {
 		origin = s.origin(m.Body)
 	}
 	for _, r := range s.rules {

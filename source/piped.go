@@ -10,14 +10,15 @@ import (
 	"github.com/lullhq/lull/event"
 )
 
-// piped reports whether the rule asks for what EventBridge Pipes read.
+// piped reports whether the rule requires that EventBridge Pipes read the message.
 func (m Match) piped() bool { return m.Stream != "" || m.Queue != "" || m.Topic != "" && !m.fromSNS() }
 
-// fromSNS reports whether the rule's topic is one of SNS. Kafka's topics have names, not ARNs.
+// fromSNS reports whether the rule's topic is a topic of SNS. A topic of SNS has an ARN, and a topic
+// of Kafka has only a name.
 func (m Match) fromSNS() bool { return strings.HasPrefix(m.Topic, "arn:") }
 
-// pipe wraps a body in the record that a pipe sends for it, with the names that the rule requires.
-// is is the origin that the body already has.
+// pipe wraps a body in the record that a pipe sends, with the names that the rule requires. The
+// argument is names the origin that the envelopes of the body already show.
 func (m Match) pipe(is event.Origin, body string, c Change) string {
 	switch service := m.service(); {
 	case service == "dynamodb":
@@ -41,9 +42,9 @@ func (m Match) pipe(is event.Origin, body string, c Change) string {
 	}
 }
 
-// repiped puts a body back into the record that it was taken from: what is inside says neither the
-// record's key nor its place in the stream.
-func (s *Set) repiped(from, body string, meta event.Meta) string {
+// wrapAgain puts a body back into a record like the one from which it was unwrapped. The body alone
+// contains neither the key of the record nor its position in the stream.
+func (s *Set) wrapAgain(from, body string, meta event.Meta) string {
 	is := event.OriginOf(from, s.depth)
 	m := Match{Stream: is.Stream, Topic: is.Topic}
 	if m.fromSNS() {
@@ -52,7 +53,7 @@ func (s *Set) repiped(from, body string, meta event.Meta) string {
 	return m.pipe(is, body, Change{ID: meta.Key, Version: meta.Position})
 }
 
-// service is the service of the rule's stream, such as kinesis.
+// service returns the AWS service of the rule's stream, such as kinesis.
 func (m Match) service() string {
 	if parts := strings.SplitN(m.Stream, ":", 4); len(parts) == 4 {
 		return parts[2]
@@ -60,7 +61,8 @@ func (m Match) service() string {
 	return ""
 }
 
-// record is a record of a topic of Kafka. The body null is a tombstone, which has no value.
+// record returns a record of a Kafka topic. For the body null, the record is a tombstone, which has
+// no value.
 func record(cluster, topic string, c Change, body string) string {
 	from := `"SelfManagedKafka"`
 	if cluster != "" {
@@ -77,9 +79,9 @@ func record(cluster, topic string, c Change, body string) string {
 
 func encoded(text string) string { return Quoted(base64.StdEncoding.EncodeToString([]byte(text))) }
 
-// KeyText is a record's key as the id of a document: text and numbers as they are, and the columns
-// of an object as [JoinKey] has them. The schema that Kafka Connect's JSON converter writes around
-// a key is left out. field names the key in problems.
+// KeyText returns the key of a record as the id of a document. A text or a number is the id itself.
+// The columns of an object are joined by [JoinKey]. KeyText ignores the schema that Kafka Connect's
+// JSON converter writes around a key. The argument field is the name of the key in problems.
 func KeyText(field string, key gjson.Result) (string, *event.Invalid) {
 	if payload := event.Child(key, "payload"); payload.Exists() && event.Child(key, "schema").Exists() {
 		key = payload
@@ -92,8 +94,8 @@ func KeyText(field string, key gjson.Result) (string, *event.Invalid) {
 	})
 }
 
-// ColumnsText is a key of several columns, an object, as the id of a document, as [JoinKey] has it.
-// text reads a column.
+// ColumnsText returns the id of a document for a key of several columns, which is a JSON object.
+// [JoinKey] joins the columns. The function text reads one column.
 func ColumnsText(field string, key gjson.Result, text func(name string, v gjson.Result) (string, *event.Invalid)) (
 	string, *event.Invalid,
 ) {
@@ -110,7 +112,7 @@ func ColumnsText(field string, key gjson.Result, text func(name string, v gjson.
 	return JoinKey(columns), nil
 }
 
-// Key is the key of a record as JSON. A key that is not JSON is text.
+// Key returns the key of a record as JSON. A key that is not JSON becomes a JSON string.
 func Key(text string) gjson.Result {
 	v := gjson.Parse(text)
 	if text == "" || event.Check(text) == nil && (v.Type == gjson.Number || v.Type == gjson.String || v.IsObject()) {

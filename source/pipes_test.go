@@ -10,7 +10,7 @@ import (
 	"github.com/lullhq/lull/source/sourcetest"
 )
 
-// pipes are records as EventBridge Pipes sends them, in the form that AWS documents.
+// pipes tests records in the form in which EventBridge Pipes sends them, according to AWS.
 var pipes = sourcetest.Options{Settings: `
 sources:
   native: {kind: native}
@@ -28,7 +28,8 @@ func TestPipes(t *testing.T) { sourcetest.Run(t, pipes) }
 
 func FuzzPipes(f *testing.F) { sourcetest.Fuzz(f, pipes) }
 
-// Whatever a rule asks for, a message that is written for the rule's source has, and is decoded.
+// A message that Encode writes for a source meets all requirements of the source's rule, and the
+// source decodes the message.
 func TestMessagesForARuleOfAPipeAreWhatThePipeSends(t *testing.T) {
 	t.Parallel()
 	const account = "eu-west-1:111122223333:"
@@ -53,8 +54,8 @@ func TestMessagesForARuleOfAPipeAreWhatThePipeSends(t *testing.T) {
 	}
 }
 
-// A record's place orders it among the records of its partition, and a copy of the message in a
-// resync run keeps it.
+// A record's position orders the record among the records of its partition. A copy of the message in
+// a resync run keeps the position.
 func TestAResyncKeepsThePlaceInTheStream(t *testing.T) {
 	t.Parallel()
 	set := sourcetest.New(t, pipes.Settings)

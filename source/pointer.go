@@ -9,7 +9,7 @@ import (
 	"github.com/lullhq/lull/event"
 )
 
-// Pointer is a JSON pointer (RFC 6901) taken apart. The empty one is the whole value.
+// Pointer is a parsed JSON pointer (RFC 6901). An empty pointer names the whole value.
 type Pointer struct {
 	Text   string
 	Tokens []string
@@ -35,5 +35,6 @@ func ParsePointer(text string) (Pointer, error) {
 	return p, nil
 }
 
-// In is the value that the pointer names, or the zero Result, which is null and does not exist.
+// In returns the value in v that the pointer names. If v has no such value, In returns the zero
+// Result, which is null and does not exist.
 func (p Pointer) In(v gjson.Result) gjson.Result { return event.Child(v, p.Tokens...) }

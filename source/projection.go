@@ -15,12 +15,12 @@ import (
 // back from a sink, the key is removed.
 const reserved = "_lull"
 
-// tree is a projection: the pointers of a source, grouped by their common beginnings. A value keeps
-// its place: /details/title becomes {"details":{"title":...}}, and an element of an array stays in
-// an array. Values are copied byte for byte. The nil tree is not a projection.
+// tree is a projection: the pointers of a source, as a tree of their tokens. A value keeps its place:
+// /details/title becomes {"details":{"title":...}}, and an element of an array stays in an array.
+// Values are copied byte for byte. A nil tree means that there is no projection.
 type tree struct {
 	token    string
-	leaf     bool // everything below belongs to the document
+	leaf     bool // the whole value belongs to the document
 	children []*tree
 }
 
@@ -58,7 +58,7 @@ func (t *tree) find(token string) int {
 	return slices.IndexFunc(t.children, func(c *tree) bool { return c.token == token })
 }
 
-// object makes the document of a payload, which must be a JSON object.
+// object makes the document from a payload, which must be a JSON object.
 func (t *tree) object(data string) ([]byte, *event.Invalid) {
 	root := gjson.Parse(data)
 	if !root.IsObject() {
@@ -67,23 +67,23 @@ func (t *tree) object(data string) ([]byte, *event.Invalid) {
 	if t == nil || t.leaf {
 		return withoutReserved(root), nil
 	}
-	out := t.cut(make([]byte, 0, len(data)), root)
+	out := t.appendSelected(make([]byte, 0, len(data)), root)
 	if len(out) == 0 {
 		return []byte("{}"), nil
 	}
 	return out, nil
 }
 
-// cut appends what the tree selects of v. Nothing selected appends nothing: an object that lost
-// everything is left out.
-func (t *tree) cut(out []byte, v gjson.Result) []byte {
+// appendSelected appends the parts of v that the tree selects. If the tree selects nothing of an
+// object or array, appendSelected appends nothing.
+func (t *tree) appendSelected(out []byte, v gjson.Result) []byte {
 	start := len(out)
 	switch {
 	case t.leaf:
-		return asItIs(out, v)
+		return appendRaw(out, v)
 	case v.IsObject():
-		// In the order of the configuration, so that of two members of one name the last one
-		// counts.
+		// If two members have the same name, the last member counts. The document has its members in
+		// the order of the settings.
 		found := make([]gjson.Result, len(t.children))
 		for name, value := range v.ForEach {
 			if c := t.find(name.Str); c >= 0 {
@@ -93,27 +93,27 @@ func (t *tree) cut(out []byte, v gjson.Result) []byte {
 		out = append(out, '{')
 		for i, c := range t.children {
 			if found[i].Exists() {
-				out = part(out, Quoted(c.token), found[i], c.cut)
+				out = appendPart(out, Quoted(c.token), found[i], c.appendSelected)
 			}
 		}
-		return closed(out, start, '}')
+		return closeOrDrop(out, start, '}')
 	case v.IsArray():
 		out = append(out, '[')
 		for i, element := range v.Array() {
 			if c := t.find(strconv.Itoa(i)); c >= 0 {
-				out = part(out, "", element, t.children[c].cut)
+				out = appendPart(out, "", element, t.children[c].appendSelected)
 			}
 		}
-		return closed(out, start, ']')
+		return closeOrDrop(out, start, ']')
 	}
-	return out // a scalar on the way to the place of a pointer
+	return out // the pointer leads into a scalar, which has no parts
 }
 
-// part appends a member or an element, with the comma before it. If add appends nothing, part
-// appends nothing. name is the member's name, in JSON.
-func part(out []byte, name string, v gjson.Result, add func([]byte, gjson.Result) []byte) []byte {
+// appendPart appends a member or an element, and a comma before it if needed. If add appends nothing,
+// appendPart appends nothing. The argument name is the member's name in JSON.
+func appendPart(out []byte, name string, v gjson.Result, add func([]byte, gjson.Result) []byte) []byte {
 	start := len(out)
-	if !opened(out) {
+	if !isOpen(out) {
 		out = append(out, ',')
 	}
 	if name != "" {
@@ -135,28 +135,29 @@ func AppendEach(out []byte, v gjson.Result, add func(out []byte, value gjson.Res
 	}
 	out = append(out, first)
 	for name, value := range v.ForEach {
-		out = part(out, name.Raw, value, add) // an element's name is empty
+		out = appendPart(out, name.Raw, value, add) // name.Raw is empty for an element of an array
 	}
 	return append(out, last)
 }
 
-func asItIs(out []byte, v gjson.Result) []byte { return append(out, strings.TrimSpace(v.Raw)...) }
+func appendRaw(out []byte, v gjson.Result) []byte { return append(out, strings.TrimSpace(v.Raw)...) }
 
-// opened reports whether nothing was written yet after an opening bracket.
-func opened(out []byte) bool {
+// isOpen reports whether the text ends with an opening bracket.
+func isOpen(out []byte) bool {
 	last := out[len(out)-1]
 	return last == '{' || last == '['
 }
 
-// closed ends an object or array that began at start, or takes it back where it is empty.
-func closed(out []byte, start int, bracket byte) []byte {
-	if opened(out) {
+// closeOrDrop closes an object or array that began at start. If the object or array is empty, it is
+// removed.
+func closeOrDrop(out []byte, start int, bracket byte) []byte {
+	if isOpen(out) {
 		return out[:start]
 	}
 	return append(out, bracket)
 }
 
-// withoutReserved copies an object as it is, except for lull's own key.
+// withoutReserved copies an object without lull's own key.
 func withoutReserved(root gjson.Result) []byte {
 	if !event.Child(root, reserved).Exists() {
 		return []byte(strings.TrimSpace(root.Raw))
@@ -164,7 +165,7 @@ func withoutReserved(root gjson.Result) []byte {
 	out := append(make([]byte, 0, len(root.Raw)), '{')
 	for name, value := range root.ForEach {
 		if name.Str != reserved {
-			out = part(out, name.Raw, value, asItIs)
+			out = appendPart(out, name.Raw, value, appendRaw)
 		}
 	}
 	return append(out, '}')

@@ -11,8 +11,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// InRun reads the resync run that a header inside an envelope names, for a format whose own
-// messages have no word for it. [Wrapped] makes such an envelope.
+// InRun reads the resync run from a header inside an envelope. A format uses InRun if its own
+// messages cannot name a run. [Wrapped] makes such an envelope.
 func (d *Draft) InRun(b event.Body) (bad *event.Invalid) {
 	if b.Run == "" {
 		return nil
@@ -22,16 +22,16 @@ func (d *Draft) InRun(b event.Body) (bad *event.Invalid) {
 	return bad
 }
 
-// Wrapped puts a body into the envelope of RabbitMQ, whose headers name a resync run and a routing
-// key of a full requeue.
+// Wrapped puts a body into an envelope of RabbitMQ. The headers of the envelope name a resync run,
+// and a routing key as of a full requeue.
 func Wrapped(body, run string) string {
 	return `{"basicProperties":{"headers":{"resyncrun":` + Quoted(run) + `,"routing_key":"bulk.resync"}},"data":"` +
 		base64.StdEncoding.EncodeToString([]byte(body)) + `"}`
 }
 
-// Resync makes a message part of a resync run. If collection is not empty, it also sets the
-// collection. The rest of the message stays. An error says why that is impossible. A message that
-// is skipped is returned unchanged.
+// Resync returns a message that is part of a resync run and otherwise means the same. If collection
+// is not empty, the new message also names that collection. An error says why that is impossible. A
+// message that lull would skip is returned unchanged.
 func (s *Set) Resync(m event.Message, run event.Run, collection string) (event.Message, error) {
 	src, bad := s.choose(m)
 	if bad != nil {
@@ -48,14 +48,14 @@ func (s *Set) Resync(m event.Message, run event.Run, collection string) (event.M
 	if skipped {
 		return m, nil
 	}
-	body, err := s.marked(src, m, run.String(), collection)
+	body, err := s.markBody(src, m, run.String(), collection)
 	if err != nil {
 		return m, err
 	}
 	for _, rule := range append([]Match{{}}, src.rules.Settings.Match...) {
 		of := m
 		of.Body = rule.wrap(body, Change{Time: m.Sent}, s.depth)
-		if s.ofRun(src, of, before, run, collection) {
+		if s.belongsToRun(src, of, before, run, collection) {
 			return of, nil
 		}
 	}
@@ -63,8 +63,8 @@ func (s *Set) Resync(m event.Message, run event.Run, collection string) (event.M
 		src.rules.Settings.Kind)
 }
 
-// marked is the body as one of the run.
-func (s *Set) marked(src *source, m event.Message, run, collection string) (string, error) {
+// markBody returns the body, marked as part of the run.
+func (s *Set) markBody(src *source, m event.Message, run, collection string) (string, error) {
 	body, settings := m.Body, src.rules.Settings
 	inner := event.Unwrapper{Depth: s.depth}.Unwrap(nil, m.Body, event.MetaOf(m.Attributes))
 	if len(inner) == 1 && inner[0].Shape == event.Plain && inner[0].Text != "" {
@@ -74,7 +74,7 @@ func (s *Set) marked(src *source, m event.Message, run, collection string) (stri
 	if kind.Resync != nil {
 		marked, err := kind.Resync(settings, body, run, collection)
 		if err == nil && len(inner) == 1 && inner[0].Position != "" {
-			marked = s.repiped(m.Body, marked, inner[0].Meta)
+			marked = s.wrapAgain(m.Body, marked, inner[0].Meta)
 		}
 		return marked, err
 	}
@@ -84,8 +84,8 @@ func (s *Set) marked(src *source, m event.Message, run, collection string) (stri
 	return Wrapped(m.Body, run), nil
 }
 
-// ofRun reports whether a message says what it did before, as one of the run.
-func (s *Set) ofRun(src *source, m event.Message, before []event.Result, run shard.Run, collection string) bool {
+// belongsToRun reports whether a message has the same events as before, as part of the run.
+func (s *Set) belongsToRun(src *source, m event.Message, before []event.Result, run shard.Run, collection string) bool {
 	if chosen, bad := s.choose(m); bad != nil || chosen != src {
 		return false
 	}

@@ -11,24 +11,25 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Rules are what every format of one source needs from the settings: ids, references and the
-// projection. Most formats embed them, which gives them [Rules.Document].
+// Rules are the settings of one source, with the functions that a format needs to make document ids,
+// to check references and to make a projection. Most formats embed Rules, and so have the method
+// [Rules.Document].
 type Rules struct {
 	// Name is the source's name in the settings.
 	Name string
-	// Settings are complete: the class is set, and Options are the kind's.
+	// Settings are complete: the class is set, and Options has the type of the kind's options.
 	Settings Settings
 
 	class      event.Class
-	greatest   shard.Version // the zero Version for any
+	greatest   shard.Version // the greatest allowed version; the zero Version allows every version
 	collection event.Collection
 	places     []Place
 	hosts      []string
-	projection *tree // nil for the payload as it is
+	projection *tree // nil if the document is the whole payload
 }
 
-// Place is where in S3 a reference may point to: the keys of a bucket under Prefix, a folder, or
-// all of them where it is empty. The prefix "a" does not open "ab/".
+// Place is a place in S3 that a reference may point to: the keys of a bucket in the folder Prefix. If
+// Prefix is empty, all keys of the bucket are allowed. The prefix "a" does not allow keys in "ab/".
 type Place struct{ Bucket, Prefix string }
 
 func (p Place) holds(bucket, key string) bool {
@@ -60,17 +61,18 @@ func newRules(c Config, name string) (*Rules, error) {
 	}, nil
 }
 
-// Document is the payload as it is, or the parts that the source's projection names.
+// Document returns the parts of the payload that the source's projection names. Without a projection,
+// it returns the whole payload.
 func (r *Rules) Document(data string) ([]byte, *event.Invalid) { return r.projection.object(data) }
 
-// Keeps reports whether a member of the payload, or a part of it, belongs to the document.
+// Keeps reports whether a member of the payload, or a part of the member, belongs to the document.
 func (r *Rules) Keeps(member string) bool {
 	t := r.projection
 	return t == nil || t.leaf || t.find(member) >= 0
 }
 
-// DocID makes a document's id from a collection, empty for the source's own, and a text. field
-// names the text in problems.
+// DocID makes a document's id from a collection and a text. An empty collection means the source's
+// own collection. The argument field is the name of the text in problems.
 func (r *Rules) DocID(collection, field, text string) (event.DocID, *event.Invalid) {
 	in := cmp.Or(event.Collection(collection), r.collection)
 	if err := in.Validate(); err != nil {
@@ -95,7 +97,8 @@ func (r *Rules) DocID(collection, field, text string) (event.DocID, *event.Inval
 	return doc, nil
 }
 
-// Allowed says why events of the source may not refer to an object in S3, or nil.
+// Allowed returns nil if events of the source may refer to an object in S3. Otherwise it returns the
+// reason.
 func (r *Rules) Allowed(field, bucket, key string) *event.Invalid {
 	for _, place := range r.places {
 		if place.holds(bucket, key) {
@@ -107,7 +110,7 @@ func (r *Rules) Allowed(field, bucket, key string) *event.Invalid {
 		event.Quote(bucket), r.Name)
 }
 
-// Reference says why events of the source may not refer to ref, or nil.
+// Reference returns nil if events of the source may refer to ref. Otherwise it returns the reason.
 func (r *Rules) Reference(field, ref string) *event.Invalid {
 	if place, ok := strings.CutPrefix(ref, "s3://"); ok {
 		bucket, key, _ := strings.Cut(place, "/")

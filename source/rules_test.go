@@ -21,7 +21,7 @@ func TestAPlaceEndsWithAFolder(t *testing.T) {
 	} {
 		r := Rules{Name: "native", places: []Place{{Bucket: "b", Prefix: tt.prefix}}}
 		if got := r.Allowed("dataref", "b", tt.key) == nil; got != tt.want {
-			t.Errorf("prefix %q opens key %q: %t, want %t", tt.prefix, tt.key, got, tt.want)
+			t.Errorf("prefix %q allows key %q: %t, want %t", tt.prefix, tt.key, got, tt.want)
 		}
 	}
 }

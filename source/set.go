@@ -14,20 +14,20 @@ import (
 	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// Set is every configured source. It is safe for concurrent use.
+// Set is all configured sources. It is safe for concurrent use.
 type Set struct {
-	sources  map[string]*source
-	rules    []bound // of all sources, in the order in which they are tried
-	opens    bool    // a rule needs to know what the envelopes say
-	sink     string  // the sink whose queues hold the messages; see At
-	added    map[string][]string
-	fallback string // the source of a message that no rule takes
-	names    string // for problems
-	depth    int
-	load     Loader
-	lines    map[string][]string // by the source that decodes lines: the sources of their objects
-	loaded   *sync.Mutex         // locked while a loaded body is decoded
-	last     *atomic.Pointer[seen]
+	sources        map[string]*source
+	rules          []sourceRule // the rules of all sources, in the order in which they are tried
+	readsEnvelopes bool         // a rule needs the origin that the envelopes name
+	sink           string       // the sink in whose queues the messages are; see At
+	added          map[string][]string
+	fallback       string // the source of a message that no rule matches
+	names          string // the names of all sources, for problems
+	depth          int
+	load           Loader
+	lines          map[string][]string // for each source that decodes lines: the sources whose messages name the objects
+	loaded         *sync.Mutex         // locked while a loaded body is decoded
+	last           *atomic.Pointer[seenBody]
 }
 
 // source is one configured source.
@@ -38,17 +38,18 @@ type source struct {
 
 // Config is what a Set is built from.
 type Config struct {
-	// Sources must be complete: their class and collection are set, and their Options are their
-	// kind's.
+	// Sources are the settings of the sources, by name. They must be complete: class and collection
+	// are set, and Options has the type of the kind's options.
 	Sources map[string]Settings
-	// Default decodes a message that no rule takes. Empty means that such a message is invalid.
+	// Default names the source of a message that no rule matches. If it is empty, such a message is
+	// invalid.
 	Default string
-	// Added are, for each sink, the collections for which it is an additional sink, not the first.
+	// Added lists, for each sink, the collections for which the sink is not the first sink.
 	Added map[string][]string
 	// EnvelopeDepth is how many envelopes are unwrapped.
 	EnvelopeDepth int
-	// Places are the places in S3 that the events of a source may refer to, and Hosts those by
-	// https.
+	// Places returns the places in S3 to which the events of a source may refer. Hosts are the hosts to
+	// which events may refer by https.
 	Places func(source string) []Place
 	Hosts  []string
 	// Unlinked allows sources of kinds that this program does not link: their messages are invalid.
@@ -56,17 +57,17 @@ type Config struct {
 	Unlinked bool
 }
 
-// New builds every source of the settings, which are lull's own: Sources gives the Config of a
-// stack. An error names every source that cannot be built.
+// New builds all sources of the settings, whose type is internal to lull. An error names every source
+// that cannot be built.
 func New(settings interface{ SourceConfig() Config }) (*Set, error) {
 	c := settings.SourceConfig()
 	names := slices.Sorted(maps.Keys(c.Sources))
 	s := &Set{
 		sources: make(map[string]*source, len(names)), fallback: c.Default, depth: c.EnvelopeDepth,
-		names: strings.Join(names, ", "), last: new(atomic.Pointer[seen]), added: c.Added,
+		names: strings.Join(names, ", "), last: new(atomic.Pointer[seenBody]), added: c.Added,
 		lines: make(map[string][]string),
 	}
-	s.rules, s.opens = bind(c.Sources)
+	s.rules, s.readsEnvelopes = sortRules(c.Sources)
 	var errs []error
 	for _, name := range names {
 		built, err := build(c, name)
@@ -115,8 +116,8 @@ func (u unlinked) Decode(event.Body) (d Draft, bad *event.Invalid) {
 
 func (u unlinked) Document(string) ([]byte, *event.Invalid) { return nil, Invalid("kind", "%s", u.err) }
 
-// Decode makes the events of a message. The answer is never empty. An undecodable message is one
-// Invalid at index 0.
+// Decode returns the events of a message. The result is never empty: for a message that cannot be
+// decoded, it is one Invalid at index 0.
 func (s *Set) Decode(m event.Message) []event.Result {
 	return s.DecodeContext(context.Background(), m)
 }
@@ -148,7 +149,7 @@ func (s *Set) DecodeContext(ctx context.Context, m event.Message) []event.Result
 		r := &results[i]
 		switch b := &bodies[i]; {
 		case one && i != only:
-			r.Skip = "another copy is for it"
+			r.Skip = "another copy of the message is for this event"
 		case b.Invalid != nil:
 			r.Invalid = b.Invalid
 		case b.Skip != "":
@@ -156,7 +157,7 @@ func (s *Set) DecodeContext(ctx context.Context, m event.Message) []event.Result
 		default:
 			d, bad := src.Decode(*b)
 			if bad == nil && d.Object != nil {
-				r.Object, d.Skip, bad = d.Object, event.ManyDocuments, src.rules.boundedObject(&m, &d)
+				r.Object, d.Skip, bad = d.Object, event.ManyDocuments, src.rules.checkObject(&m, &d)
 			}
 			if bad == nil && d.Skip == "" {
 				d.position = b.Position
@@ -176,8 +177,8 @@ func (s *Set) DecodeContext(ctx context.Context, m event.Message) []event.Result
 	return results
 }
 
-// row is the key of a document's row for the sink in whose queues the messages lie: the one place
-// where the events of a queue become rows of a sink (ADR 0049).
+// row returns the key of a document's row for the sink in whose queues the messages are. Only this
+// function decides which row the events of a queue change (ADR 0049).
 func (s *Set) row(doc event.DocID) event.DocID {
 	if slices.Contains(s.added[s.sink], string(doc.Collection())) {
 		return doc.In(s.sink)
@@ -185,9 +186,9 @@ func (s *Set) row(doc event.DocID) event.DocID {
 	return doc
 }
 
-// Document makes the JSON object to write for a put: the projection of e.Data, which was loaded
-// before where the event has a DataRef, without _lull, which belongs to the sinks. An error is an
-// *event.Invalid: trying again does not help.
+// Document makes the JSON object to write for a put: the projection of e.Data. If the event has a
+// DataRef, the caller has loaded e.Data before. The result never has the key _lull, which only sinks
+// may write. An error is an *event.Invalid, and a retry would return the same error.
 func (s *Set) Document(m event.Message, e event.Event) ([]byte, error) {
 	src, bad := s.choose(m)
 	if bad != nil {
@@ -206,12 +207,12 @@ func (s *source) document(e event.Event) ([]byte, *event.Invalid) {
 		return nil, Invalid("data", "a delete has no document")
 	}
 	if e.Fetch != "" {
-		return s.rules.fetched(e)
+		return s.rules.fetchedDocument(e)
 	}
-	if e.DataRef != "" { // no earlier step has checked loaded content
+	if e.DataRef != "" { // no earlier step has checked the loaded content
 		if bad := event.Check(e.Data); bad != nil {
 			bad.Reason, bad.Field = event.Payload, "dataref"
-			bad.Problem = "what it names is not a document: " + bad.Problem
+			bad.Problem = "the content that it names is not a document: " + bad.Problem
 			return nil, bad
 		}
 	}

@@ -50,7 +50,7 @@ func TestOddBodiesAreClassified(t *testing.T) {
 		}
 	}
 	for name, body := range map[string]string{"1 MiB": fill(1 << 20), "as deep as allowed": deep(254)} {
-		if e := one(t, set, "native", body); e.Doc != "content#a" {
+		if e := oneEvent(t, set, "native", body); e.Doc != "content#a" {
 			t.Errorf("%s: got %s, want content#a", name, e.Doc)
 		}
 	}
@@ -142,7 +142,7 @@ func TestBadSettingsAreAllNamed(t *testing.T) {
 	}
 }
 
-// Not parallel: it counts the allocations of the whole process.
+// The test is not parallel, because it counts the allocations of the whole process.
 func TestNativeEventTakesFewAllocations(t *testing.T) {
 	set := newSet(t)
 	m := event.Message{Body: nativeBody(871), Sent: sourcetest.Sent}
@@ -151,7 +151,7 @@ func TestNativeEventTakesFewAllocations(t *testing.T) {
 	}
 }
 
-// unlinkedConfig are settings with a source of a kind that no package here registers.
+// unlinkedConfig is settings with a source of a kind that this test does not import.
 type unlinkedConfig struct{ allowed bool }
 
 func (c unlinkedConfig) SourceConfig() source.Config {
@@ -176,6 +176,6 @@ func TestAnUnlinkedSourceIsNamedAndDecodesNothing(t *testing.T) {
 	}
 	got := set.Decode(m)
 	if len(got) != 1 || got[0].Invalid == nil || !strings.Contains(got[0].Invalid.Problem, "import the package") {
-		t.Errorf("got %+v, want a message that is invalid for want of its kind", got)
+		t.Errorf("got %+v, want a message that is invalid because its kind is not linked", got)
 	}
 }

@@ -8,38 +8,40 @@ import (
 	"github.com/lullhq/lull/setting"
 )
 
-// Settings are the settings of one source: those that every kind has, and the options of its kind.
+// Settings are the settings of one source: the settings that every kind has, and the options of its
+// kind.
 type Settings struct {
-	// Kind is the format; required.
+	// Kind is the name of the format; required.
 	Kind string `json:"kind"`
-	// Class is how its versions compare. Default by kind, but time if NoVersion is arrival, and int
-	// if it is position.
+	// Class is how the versions of the source compare. The default depends on the kind. It is time if
+	// NoVersion is arrival, and int if NoVersion is position.
 	Class Class `json:"class"`
-	// Epoch is raised by an operator after the upstream was restored from a backup and its counter
-	// went back. Default 0.
+	// Epoch is a number that an operator raises after the upstream was restored from a backup and its
+	// counter went back. Default 0.
 	Epoch uint32 `json:"epoch"`
 	// NoVersion is what happens to an event without a version. Default "refuse".
 	NoVersion NoVersion `json:"noVersion"`
-	// MaxVersion is the greatest version that its events may have, as the upstream writes it. Empty
-	// means any.
+	// MaxVersion is the greatest version that events of the source may have, as the upstream writes
+	// it. If it is empty, every version is allowed.
 	MaxVersion string `json:"maxVersion"`
-	// MaxAhead is how much later than its message was sent a version of the class time may be. Default
-	// 1 day.
+	// MaxAhead bounds a version of the class time: it may be at most MaxAhead later than the time at
+	// which its message was sent. Default 1 day.
 	MaxAhead time.Duration `json:"maxAhead"`
-	// Collection is where its events go that name none. Default: the config's DefaultCollection.
+	// Collection is the collection of events that do not name one. Default: the config's
+	// DefaultCollection.
 	Collection string `json:"collection"`
-	// Collections are those that its events may name. Empty means every collection under
-	// collections, or any where the config lists none.
+	// Collections lists the collections that events of the source may name. If it is empty, they may
+	// name every collection of the config, or any collection if the config lists none.
 	Collections []string `json:"collections"`
-	// Match are the rules that give messages to the source. More specific rules are tried first. A
-	// message that no rule of any source takes is decoded by the default source.
+	// Match lists the rules that give messages to the source. More specific rules are tried first. The
+	// default source decodes a message that no rule of any source matches.
 	Match []Match `json:"match"`
-	// Projection are JSON pointers to the parts that become the document. Empty means the whole
-	// payload.
+	// Projection lists JSON pointers to the parts of the payload that become the document. If it is
+	// empty, the whole payload becomes the document.
 	Projection []string `json:"projection"`
 
-	// Fetch says where the newest state of its documents is loaded from. Nil means that the events
-	// carry it.
+	// Fetch says where lull loads the newest state of documents. If it is nil, the events contain the
+	// documents.
 	Fetch *Fetch `json:"fetch"`
 
 	// Options are the options of the kind, of the same struct type as [Kind.Options]. Nil means the
@@ -64,18 +66,20 @@ type NoVersion string
 
 // The policies for events without a version.
 const (
-	// NoVersionRefuse makes it a dead letter.
+	// NoVersionRefuse makes an event without a version a dead letter.
 	NoVersionRefuse NoVersion = "refuse"
-	// NoVersionArrival takes the time at which the message was sent: the last arrival wins.
+	// NoVersionArrival takes the time at which the message was sent as the version: the last arrival
+	// wins.
 	NoVersionArrival NoVersion = "arrival"
-	// NoVersionPosition takes the record's place in its stream: Kafka's offset, of the class int,
-	// or Kinesis's sequence number, of the class lex. It only orders the records of one partition
-	// or shard, so a key must stay in one.
+	// NoVersionPosition takes the record's position in its stream as the version. That is the offset
+	// of Kafka, of the class int, or the sequence number of Kinesis, of the class lex. A position
+	// orders only the records of one partition or shard, so all records of a key must be in the same
+	// one.
 	NoVersionPosition NoVersion = "position"
 )
 
-// Complete fills in the empty settings that follow from the kind. Settings of a kind that is not
-// registered have the class int.
+// Complete fills in the empty settings that follow from the kind. If the kind is not registered, the
+// class is int.
 func (s Settings) Complete() Settings {
 	kind, ok := Lookup(s.Kind)
 	s.NoVersion = cmp.Or(s.NoVersion, NoVersionRefuse)
@@ -97,8 +101,8 @@ func (s Settings) Complete() Settings {
 	return s
 }
 
-// Lines names the source that decodes the lines of the objects that this source's messages name. It
-// is empty if such an object is one document.
+// Lines is for a source whose messages name objects. It returns the name of the source that decodes
+// the lines of these objects, or "" if an object is one document.
 func (s Settings) Lines() string {
 	if kind, ok := Lookup(s.Kind); ok && kind.Lines != nil {
 		return kind.Lines(s)
@@ -106,8 +110,8 @@ func (s Settings) Lines() string {
 	return ""
 }
 
-// OptionsOf gives the options of a kind from its settings. An error says that they are of another
-// type, which only code can cause.
+// OptionsOf returns the options of a kind from the settings of a source. An error says that the
+// options have another type, which only code can cause.
 func OptionsOf[T any](s Settings) (T, error) {
 	options, ok := s.Options.(T)
 	if !ok {

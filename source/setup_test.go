@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// settings have a source of every kind, and one of the kind native for each class of versions.
+// settings has a source of every kind, and a source of the kind native for each class of versions.
 const settings = `
 sources:
   native: {kind: native}
@@ -38,7 +38,7 @@ payload:
   allow: [{bucket: open-bucket}, {bucket: shared-bucket, prefix: in/}, {bucket: other-bucket, sources: [govuk]}]
 `
 
-// bucket is the bucket that the pointers of the test data name.
+// bucket loads objects from the bucket that the pointers of the test data name.
 func bucket(_ context.Context, name, key string) ([]byte, error) {
 	switch key {
 	case "big.json":
@@ -58,7 +58,8 @@ func TestEnvelopes(t *testing.T) { sourcetest.Run(t, envelopes) }
 
 func FuzzEnvelopes(f *testing.F) { sourcetest.Fuzz(f, envelopes) }
 
-// parsed builds the sources of settings as they are: those of sourcetest let messages name theirs.
+// parsed builds the sources of settings without a change. sourcetest.New would also let messages name
+// their source.
 func parsed(t testing.TB, settings string) *source.Set {
 	t.Helper()
 	c, err := yamlfile.Parse([]byte(settings))
@@ -72,7 +73,7 @@ func parsed(t testing.TB, settings string) *source.Set {
 	return set
 }
 
-// aRun is a resync run.
+// aRun returns a resync run.
 func aRun(t testing.TB) event.Run {
 	t.Helper()
 	run, err := shard.ParseRun("01JD2V6Y5T3KQ8Z4M7N9P0R1S2")
@@ -84,8 +85,8 @@ func aRun(t testing.TB) event.Run {
 
 func newSet(t testing.TB) *source.Set { return sourcetest.New(t, settings) }
 
-// one decodes a message of one event that must be good.
-func one(t testing.TB, s *source.Set, name, body string) event.Event {
+// oneEvent decodes a message that must contain exactly one valid event.
+func oneEvent(t testing.TB, s *source.Set, name, body string) event.Event {
 	t.Helper()
 	results := s.Decode(sourcetest.Message(name, body))
 	if len(results) != 1 || results[0].Invalid != nil || results[0].Skip != "" {
@@ -94,7 +95,7 @@ func one(t testing.TB, s *source.Set, name, body string) event.Event {
 	return results[0].Event
 }
 
-// invalid decodes a message of one event that must be bad.
+// invalid decodes a message that must contain exactly one event, and that event must be invalid.
 func invalid(t testing.TB, s *source.Set, m event.Message) *event.Invalid {
 	t.Helper()
 	results := s.Decode(m)

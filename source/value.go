@@ -13,16 +13,18 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Invalid says that a field of an event is missing or wrong. The problem says what is allowed.
-// Quote a value with [event.Quote], and only one that identifies something: problems are logged.
+// Invalid says that a field of an event is missing or wrong. The problem says what is allowed. Quote
+// a value with [event.Quote], and only if the value identifies something, because problems are
+// logged.
 func Invalid(field, format string, args ...any) *event.Invalid {
 	return &event.Invalid{Reason: event.Contract, Field: field, Problem: fmt.Sprintf(format, args...)}
 }
 
-// TypeName names what a value is, for problems.
+// TypeName returns the type of a value in words, for problems.
 func TypeName(v gjson.Result) string { return event.TypeName(v) }
 
-// Object says why a body cannot be an event of a source that reads JSON objects, or nil.
+// Object returns nil if a body can be an event of a source that reads JSON objects. Otherwise it
+// returns the reason.
 func Object(b event.Body) *event.Invalid {
 	if b.Shape != event.Plain {
 		return Invalid("", "the message is a notification of S3: it needs a source of kind s3, named by the attribute "+
@@ -34,8 +36,8 @@ func Object(b event.Body) *event.Invalid {
 	return nil
 }
 
-// Identity reads a text or number that identifies a document. Half a surrogate pair would read as
-// U+FFFD, as any other half does: two ids would become one document.
+// Identity reads a text or number that identifies a document. It refuses half a surrogate pair. Each
+// such half is read as U+FFFD, so two different ids would become one document.
 func Identity(field string, v gjson.Result) (string, *event.Invalid) {
 	switch v.Type {
 	case gjson.String:
@@ -70,8 +72,8 @@ func Optional(field string, v gjson.Result) (string, *event.Invalid) {
 	return "", Invalid(field, "%s is %s: send text or omit the field", field, TypeName(v))
 }
 
-// ResyncRun reads the run of an event in mode resync. Without a run, an equal version would look
-// like a duplicate.
+// ResyncRun reads the run of an event in mode resync. Without a run, an event with an equal version
+// would count as a duplicate.
 func ResyncRun(v gjson.Result) (event.Run, *event.Invalid) {
 	if v.Type != gjson.String || v.Str == "" {
 		return event.Run{}, Invalid(runField, "resyncrun is missing: with mode resync, send the run's ULID, e.g. "+
@@ -85,9 +87,9 @@ func ResyncRun(v gjson.Result) (event.Run, *event.Invalid) {
 	return run, nil
 }
 
-// Instant reads a time: RFC 3339, or digits since 1970 where a source allows them. Digits count
-// milliseconds, unless the field's name ends in _us or _ns, as Debezium's do. Nothing and null are
-// the zero time.
+// Instant reads a time in RFC 3339. If digits is true, the value may also be a number that counts
+// milliseconds since 1970, or smaller units if the field's name ends in _us or _ns, as in Debezium. A
+// missing value and null give the zero time.
 func Instant(field string, v gjson.Result, digits bool) (t time.Time, f *event.Invalid) {
 	var err error
 	sent := v.Str
@@ -111,16 +113,16 @@ func Instant(field string, v gjson.Result, digits bool) (t time.Time, f *event.I
 
 var escapeKey = strings.NewReplacer(`\`, `\\`, `|`, `\|`)
 
-// MaxColumns is how many columns a key may have: twice as many as PostgreSQL allows.
+// MaxColumns is how many columns a key may have. PostgreSQL allows half as many.
 const MaxColumns = 64
 
-// JoinKey makes one text of a key of several columns: the values in the order of their names,
-// joined by |. Inside a value | and \ are escaped by \, so that two keys never become one id.
+// JoinKey makes one text from a key of several columns: the values in the order of the columns'
+// names, joined by |. Inside a value, | and \ are escaped by \, so that two keys never become one id.
 func JoinKey(columns map[string]string) string {
 	values := make([]string, 0, len(columns))
 	for _, name := range slices.Sorted(maps.Keys(columns)) {
 		values = append(values, escapeKey.Replace(columns[name]))
 	}
-	// Ids have always left out the separator after values that are empty at the beginning.
+	// The separators after empty values at the beginning are removed. Existing ids depend on this.
 	return strings.TrimLeft(strings.Join(values, "|"), "|")
 }

@@ -22,13 +22,14 @@ var advice = map[event.Class]struct{ allowed, example string }{
 	event.ClassLex:  {"send 1 to 64 of 0-9, A-Z, a-z, _ and -", "01JD2V6Y5T3KQ8Z4M7N9P0R1S2"},
 }
 
-// judge reads a version and its text as the upstream wrote it. Only null and a version that does
-// not exist count as missing. A broken version is invalid under both policies of NoVersion.
+// judge reads a version, and returns the version, its class and its text. Only null and a version
+// that does not exist count as missing. A version that cannot be read is invalid under every policy
+// of NoVersion.
 func (r *Rules) judge(sent time.Time, d *Draft) (shard.Version, event.Class, string, *event.Invalid) {
 	v := d.Version
 	if v.Value.Type == gjson.Null && r.Settings.NoVersion == NoVersionPosition && d.position != "" {
-		v = place(r.class, d.position)
-		d.Version = v // further problems name the place
+		v = positionVersion(r.class, d.position)
+		d.Version = v // later problems then name the field position
 	}
 	bad := func(format string, args ...any) (shard.Version, event.Class, string, *event.Invalid) {
 		return shard.Version{}, 0, "", VersionInvalid(v.Field, format, args...)
@@ -43,7 +44,7 @@ func (r *Rules) judge(sent time.Time, d *Draft) (shard.Version, event.Class, str
 				"Kafka or Kinesis, as EventBridge Pipes sends them")
 		case NoVersionArrival:
 		default:
-			name := v.Field[strings.LastIndexByte(v.Field, '/')+1:] // the field's own where it is a JSON pointer
+			name := v.Field[strings.LastIndexByte(v.Field, '/')+1:] // if Field is a JSON pointer, its last part
 			return bad("%s is missing: send the version of the document, deletes included, e.g. %q:%q", v.Field, name,
 				advice[r.class].example)
 		}
@@ -73,20 +74,20 @@ func (r *Rules) judge(sent time.Time, d *Draft) (shard.Version, event.Class, str
 	return parsed, r.class, text, nil
 }
 
-// placeDigits is how many digits a sequence number of Kinesis has.
+// placeDigits is the number of digits of a sequence number of Kinesis.
 const placeDigits = 56
 
-// place is a record's place in its stream as a version. For the class lex it is padded, so that
-// texts compare as their numbers do.
-func place(class event.Class, digits string) Version {
+// positionVersion returns a record's position in its stream as a version. For the class lex, the
+// digits are padded, so that the texts compare in the same way as the numbers.
+func positionVersion(class event.Class, digits string) Version {
 	if class == event.ClassLex && len(digits) < placeDigits {
 		digits = strings.Repeat("0", placeDigits-len(digits)) + digits
 	}
 	return Version{Field: "position", Value: gjson.Result{Type: gjson.String, Str: digits}}
 }
 
-// otherClass suggests another class if the version would fit it. In a first try of a source, the
-// version is often a time and the default class is a number.
+// otherClass suggests another class if the version is valid in that class. When people try a source
+// for the first time, the version is often a time, but the default class is int.
 func (r *Rules) otherClass(text string) string {
 	for class, name := range map[event.Class]Class{event.ClassTime: ClassTime, event.ClassLSN: ClassLSN} {
 		if _, err := shard.ParseVersion(class, text); err == nil && class != r.class && !digitsOnly(text) {
@@ -96,24 +97,25 @@ func (r *Rules) otherClass(text string) string {
 	return ""
 }
 
-// runField is the name of a resync run in messages.
+// runField is the name of the field with the resync run in messages.
 const runField = "resyncrun"
 
-// maxRunAhead is how long after its message was sent a resync run may have started, by the clocks
-// of two machines.
+// maxRunAhead is how much later than its message a resync run may appear to have started, because the
+// clocks of two machines differ.
 const maxRunAhead = time.Hour
 
-// ahead reports whether a version of class time is too late for a message that was sent then.
-func (r *Rules) ahead(sent time.Time, v shard.Version) bool {
+// isAhead reports whether a version of the class time is too far in the future, compared with the
+// time at which its message was sent.
+func (r *Rules) isAhead(sent time.Time, v shard.Version) bool {
 	latest, err := shard.TimeVersion(sent.Add(r.Settings.MaxAhead))
 	return err == nil && v.Compare(latest) > 0
 }
 
-// bounded refuses an event that would make every later event of its document stale. That is a
-// version above maxVersion. It is also a time or a resync run far ahead of when this copy of the
-// message was sent. A zero time is not known. A copy that is sent later, when that time has come,
-// is accepted.
-func (r *Rules) bounded(sent time.Time, v shard.Version, d *Draft) *event.Invalid {
+// checkBounds refuses an event that would make every later event of its document stale. It refuses a
+// version above maxVersion. It also refuses a time or a resync run that is far later than the time at
+// which this copy of the message was sent, if that time is known. It accepts a copy that is sent when
+// the time of the version has come.
+func (r *Rules) checkBounds(sent time.Time, v shard.Version, d *Draft) *event.Invalid {
 	if r.greatest != (shard.Version{}) && v.Compare(r.greatest) > 0 {
 		return VersionInvalid(d.Version.Field, "version %s is above sources.%s.maxVersion (%s): "+
 			"correct the sender; or raise the setting, then redrive the dead letter", event.Quote(v.Text()), r.Name,
@@ -122,7 +124,7 @@ func (r *Rules) bounded(sent time.Time, v shard.Version, d *Draft) *event.Invali
 	if sent.IsZero() {
 		return nil
 	}
-	if v.Class() == event.ClassTime && r.ahead(sent, v) {
+	if v.Class() == event.ClassTime && r.isAhead(sent, v) {
 		return VersionInvalid(d.Version.Field, "%s is later than the message, which was sent at %s, by more than "+
 			"sources.%s.maxAhead (%s): correct the sender's clock; or raise the setting, then redrive the dead letter",
 			v.Text(), sent.UTC().Format(time.RFC3339), r.Name, setting.FormatDuration(r.Settings.MaxAhead))
@@ -134,17 +136,17 @@ func (r *Rules) bounded(sent time.Time, v shard.Version, d *Draft) *event.Invali
 	return nil
 }
 
-// boundedObject says why an object of many documents may not take its place, or nil. Nothing proves
-// its version, and every later object with a smaller one is stale.
-func (r *Rules) boundedObject(m *event.Message, d *Draft) *event.Invalid {
+// checkObject checks the version of an object of many documents, and returns nil if it is within the
+// bounds. A version that is too great would make every later object stale.
+func (r *Rules) checkObject(m *event.Message, d *Draft) *event.Invalid {
 	v, err := parse(r.class, d.Version.Field, d.Object.Version)
 	if err != nil {
 		return VersionInvalid(d.Version.Field, "%s", err)
 	}
-	return r.bounded(m.Sent, v, d)
+	return r.checkBounds(m.Sent, v, d)
 }
 
-// VersionInvalid is [Invalid] for a field that has the version, or a part of it.
+// VersionInvalid is [Invalid] for a field that contains the version, or a part of the version.
 func VersionInvalid(field, format string, args ...any) *event.Invalid {
 	f := Invalid(field, format, args...)
 	f.Reason = event.VersionInvalid
@@ -162,8 +164,8 @@ func parse(class event.Class, field, text string) (shard.Version, error) {
 	return shard.TimeVersion(t)
 }
 
-// fromDigits reads a count since 1970: milliseconds, unless the field's name says otherwise as
-// Debezium's do (ts_us, ts_ns).
+// fromDigits reads a time as a number of units since 1970. The unit is a millisecond, or a smaller
+// unit if the name of the field ends in _us or _ns, as in Debezium.
 func fromDigits(field, text string) (time.Time, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package builtin imports the package of every kind of source that lull has itself. A program that
-// imports it can decode all of them.
+// Package builtin imports the package of every kind of source that belongs to lull. A program that
+// imports builtin can decode the messages of all these kinds.
 package builtin
 
 import (

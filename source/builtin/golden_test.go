@@ -19,12 +19,12 @@ import (
 	_ "github.com/lullhq/lull/source/builtin"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write event.txt and document.json anew")
+var rewrite = flag.Bool("rewrite", false, "write event.txt and document.json again")
 
-// The pages of the sources show these files: the folders below a kind's testdata with a lull.yaml.
-// Its settings can be deployed. By them message.json becomes the event in event.txt and the
-// document in document.json. If the message refers to an object, object.json is the content of that
-// object.
+// The pages about sources show the files of this test. They are in each folder with a lull.yaml below
+// the testdata of a kind. The settings in lull.yaml can be deployed. With these settings,
+// message.json becomes the event in event.txt and the document in document.json. If the message
+// refers to an object, object.json is the content of that object.
 func TestExamplesBecomeTheirDocuments(t *testing.T) {
 	t.Parallel()
 	found, err := filepath.Glob(filepath.Join("..", "*", "testdata", "*", "lull.yaml"))
@@ -78,7 +78,7 @@ func golden(t *testing.T, dir, name string) []byte {
 	return text
 }
 
-// compare checks the content of a file, or writes it.
+// compare checks the content of a file. With the flag rewrite, it first writes the file.
 func compare(t *testing.T, dir, name string, got []byte) {
 	t.Helper()
 	path := filepath.Join(dir, name)

@@ -12,7 +12,7 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// hostile are bodies of the most bytes that a message has.
+// hostile returns bodies of the largest allowed size that could need much memory.
 func hostile() map[string]string {
 	const most = event.MaxBodyBytes
 	fill := func(before, of, after string) string {
@@ -54,7 +54,7 @@ func hostile() map[string]string {
 	}
 }
 
-// A message has at most a megabyte, which bounds the size of its events.
+// A message has at most a megabyte. Decoding it allocates no more than a fixed amount of memory.
 func TestDecodingIsBoundedInMemory(t *testing.T) { // not parallel: it measures memory
 	const most = 32 << 20
 	for kind, options := range map[string]string{

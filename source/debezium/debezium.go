@@ -1,10 +1,10 @@
 // Package debezium is the format of Debezium's change events. Importing it registers the kind
 // debezium.
 //
-// The body is the value, with or without schema. It may be alone, or next to the key in an object
-// {"key":...,"value":...} or {"key":...,"payload":...}. Both may be text or base64. The body may
-// also be a record of Kafka or Kinesis, as EventBridge Pipes sends it. The key is then the
-// record's.
+// The body of a message is the value of a Debezium record, with or without its schema. The value may
+// be alone, or next to the key in an object {"key":...,"value":...} or {"key":...,"payload":...}.
+// Key and value may be JSON, text or base64. The body may also be a record of Kafka or Kinesis, as
+// EventBridge Pipes sends it. The key is then the key of that record.
 package debezium
 
 import (
@@ -30,17 +30,18 @@ type Options struct {
 
 // Pointers are JSON pointers (RFC 6901) into the change event's payload.
 type Pointers struct {
-	// Key points to the document's id. Empty means the message's key payload.
+	// Key points to the document's id. If Key is empty, the id is the payload of the message's key.
 	Key string `json:"key"`
-	// Version points to the version. Empty means /source/lsn, PostgreSQL's.
+	// Version points to the version. Empty means /source/lsn, the version of PostgreSQL.
 	Version string `json:"version"`
-	// Binlog takes MySQL's and MariaDB's place in the binlog as the version: the number of the
-	// file, the position and the row. The class must be int. On another server the file's number
-	// starts again, so raise the source's epoch then.
+	// Binlog takes the position in the binlog of MySQL or MariaDB as the version: the number of the
+	// file, the position in it and the row. The class must be int. Another server starts again with
+	// low file numbers, so raise the source's epoch when another server takes over.
 	Binlog bool `json:"binlog"`
-	// Sequence takes PostgreSQL's source.sequence as the version: the commit before the change,
-	// then the change. The class must be int. It also orders the rows of a snapshot against changes
-	// whose transaction was open during the snapshot.
+	// Sequence takes PostgreSQL's source.sequence as the version: the position of the last commit
+	// before the change, and then the position of the change. The class must be int. With Sequence,
+	// the rows of a snapshot are also ordered correctly with changes whose transaction was open during
+	// the snapshot.
 	Sequence bool `json:"sequence"`
 }
 
@@ -52,8 +53,8 @@ func init() {
 			Name: "debezium", Doc: "Change events of Debezium.",
 			Options: Options{Pointers{Version: defaultVersion}},
 			Settings: []setting.Setting{
-				setting.Pointer("debezium.key", "Where the document's id is.").Otherwise("the key payload"),
-				setting.Pointer("debezium.version", "Where the version is.").Otherwise(defaultVersion),
+				setting.Pointer("debezium.key", "The path of the document's id.").Otherwise("the key payload"),
+				setting.Pointer("debezium.version", "The path of the version.").Otherwise(defaultVersion),
 				setting.Flag(
 					"debezium.binlog",
 					"Takes the version from the position in the binlog of MySQL or MariaDB: file, "+
@@ -76,7 +77,7 @@ func init() {
 func check(s source.Settings) (problems []setting.Problem) {
 	options, _ := s.Options.(Options)
 	o := options.Debezium
-	chosen := o.chosen()
+	chosen := o.versionSetting()
 	switch {
 	case o.Binlog && o.Sequence:
 		problems = append(problems, setting.Problem{
@@ -99,9 +100,9 @@ func check(s source.Settings) (problems []setting.Problem) {
 	return problems
 }
 
-// chosen is the setting that makes versions of several fields, empty where one field is the
-// version.
-func (p Pointers) chosen() string {
+// versionSetting is the name of the setting that combines several fields into a version. It is empty
+// if one field is the version.
+func (p Pointers) versionSetting() string {
 	switch {
 	case p.Binlog:
 		return "debezium.binlog"
@@ -113,8 +114,8 @@ func (p Pointers) chosen() string {
 
 type format struct {
 	*source.Rules
-	order   func(op string, from gjson.Result) (source.Version, *event.Invalid) // nil for the field
-	key     source.Pointer                                                      // the empty one means the message's key
+	order   func(op string, from gjson.Result) (source.Version, *event.Invalid) // nil if one field is the version
+	key     source.Pointer                                                      // if empty, the message's key is the id
 	version source.Pointer
 }
 
@@ -145,9 +146,9 @@ func (p Pointers) parse() (key, version source.Pointer, err error) {
 	return key, version, nil
 }
 
-// before is a pointer into the row's new image as one into its old one, which is all that a delete
-// has.
-func before(p source.Pointer) source.Pointer {
+// beforePointer turns a pointer into the row's new image into a pointer into the row's old image,
+// because a delete has only the old image.
+func beforePointer(p source.Pointer) source.Pointer {
 	if p.Tokens[0] == "after" {
 		p.Tokens = append([]string{"before"}, p.Tokens[1:]...)
 	}
@@ -171,11 +172,11 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 		return d, nil
 	}
 	if !key.Exists() {
-		key = source.Key(b.Key) // of the record in Kafka or Kinesis
+		key = source.Key(b.Key) // the key of the record in Kafka or Kinesis
 	}
 	op := event.Child(value, "op")
 	switch op.Str {
-	case "m": // a logical decoding message: of no document
+	case "m": // a logical decoding message, which belongs to no document
 		d.Skip = "op m"
 		return d, nil
 	case "t":
@@ -189,7 +190,7 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 		if op.Type == gjson.String {
 			return d, source.Invalid("op", "op %s is unknown: send c, u, r or d", event.Quote(op.Str))
 		}
-		if d.Skip = aside(key, value); d.Skip != "" {
+		if d.Skip = skipReason(key, value); d.Skip != "" {
 			return d, nil
 		}
 		return d, source.Invalid("op", "op is %s: the message is not a change event of Debezium", source.TypeName(op))
@@ -203,16 +204,17 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 			return d, source.Invalid("after", "after is %s: send the row there, because op is %s", source.TypeName(after),
 				op.Str)
 		}
-		if bad = s.complete(after); bad != nil {
+		if bad = s.checkComplete(after); bad != nil {
 			return d, bad
 		}
 		d.Data = after.Raw
 	}
-	// A snapshot reads rows again under the version of the snapshot, and has no run. Only its later
-	// time distinguishes it from live events. So an equal row is written again, which is harmless.
+	// Rows of a snapshot have the version of the snapshot, and no resync run. Only the later time of
+	// such a row distinguishes it from a live event. So lull writes an equal row again, which is
+	// harmless.
 	d.Resync = op.Str == "r"
-	// The source's time, not the connector's: a restarted connector sends the same change again,
-	// which must be a duplicate.
+	// The event has the time of the database, and not that of the connector. A restarted connector
+	// sends the same change again, and lull must recognise that change as a duplicate.
 	d.Time, bad = source.Instant("source/ts_ms", event.Child(value, "source", "ts_ms"), true)
 	d.Version = source.Version{Field: strings.TrimPrefix(s.version.Text, "/"), Value: s.version.In(value)}
 	switch {
@@ -230,12 +232,13 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 	return d, bad
 }
 
-// tombstone is a null value: it lets Kafka compact the delete before it away.
+// tombstone is the reason to skip a record with a null value. Debezium sends such a record after a
+// delete, so that Kafka can remove the document's earlier records.
 const tombstone = "tombstone"
 
-// aside says why a message of Debezium belongs to no document: it is about a transaction or a
-// table's schema, or it is a heartbeat. It returns "" for any other message.
-func aside(key, value gjson.Result) string {
+// skipReason says why a message of Debezium belongs to no document: the message is about a
+// transaction or a table's schema, or is a heartbeat. It returns "" for any other message.
+func skipReason(key, value gjson.Result) string {
 	m := event.Members(value, "status", "event_count", "tableChanges", "ts_ms")
 	switch status := m["status"].Str; {
 	case (status == "BEGIN" || status == "END") && m["event_count"].Exists():
@@ -249,9 +252,9 @@ func aside(key, value gjson.Result) string {
 	return ""
 }
 
-// unavailable is what Debezium sends for a large column that did not change, because PostgreSQL
-// does not say what it holds (TOAST): as text, and as bytes in base64, in hexadecimal and as
-// numbers.
+// unavailable lists the placeholders that Debezium sends for a large column that did not change,
+// because PostgreSQL does not log its value (TOAST). The placeholder is a text, or bytes in base64,
+// in hexadecimal or as numbers.
 var unavailable = func() (forms []string) {
 	const text = "__debezium_unavailable_value"
 	numbers := make([]string, len(text))
@@ -267,10 +270,10 @@ var unavailable = func() (forms []string) {
 	return append(forms, "["+strings.Join(numbers, ",")+"]")
 }()
 
-// complete refuses a row if the document needs a column that the message leaves out. A put without
-// that column would lose the sink's value. If the source fetches its documents, the row does not
-// matter.
-func (s *format) complete(after gjson.Result) *event.Invalid {
+// checkComplete refuses a row if the document needs a column that the message leaves out. A put
+// without that column would remove the column's value from the sink. If the source fetches its
+// documents, lull does not use the row.
+func (s *format) checkComplete(after gjson.Result) *event.Invalid {
 	lacks := func(v gjson.Result) bool {
 		return slices.ContainsFunc(unavailable, func(form string) bool { return strings.Contains(v.Raw, form) })
 	}
@@ -295,7 +298,7 @@ func (s *format) docID(key, value gjson.Result, op event.Operation) (_ event.Doc
 	switch p := s.key; {
 	case len(p.Tokens) > 0:
 		if op == event.Delete {
-			p = before(p)
+			p = beforePointer(p)
 		}
 		id, bad = source.Identity(field, p.In(value))
 	case key.Type == gjson.Null:
@@ -310,22 +313,22 @@ func (s *format) docID(key, value gjson.Result, op event.Operation) (_ event.Doc
 	return s.DocID("", field, id)
 }
 
-// keyAndValue finds the two halves of a Kafka message and takes their schemas off.
+// keyAndValue finds the key and the value of a Kafka message, and removes their schemas.
 func keyAndValue(root gjson.Result) (key, value gjson.Result, bad *event.Invalid) {
 	value = root
 	m := event.Members(root, "op", "key", "value", "payload", "offset")
 	if !m["op"].Exists() && (m["value"].Exists() || m["key"].Exists()) {
 		of := "value"
 		switch {
-		case m["value"].Exists() || m["offset"].Exists(): // a record of Kafka without a value is a tombstone
+		case m["value"].Exists() || m["offset"].Exists(): // with offset and no value, the record is a tombstone
 		case m["payload"].Exists():
 			of = "payload"
 		default:
 			return key, value, source.Invalid("value",
 				"value is missing: with key, send the change event in value, or null for a tombstone")
 		}
-		if key, bad = half("key", m["key"]); bad == nil {
-			value, bad = half(of, m[of])
+		if key, bad = parseHalf("key", m["key"]); bad == nil {
+			value, bad = parseHalf(of, m[of])
 		}
 	}
 	if payload := event.Child(value, "payload"); payload.Exists() && !event.Child(value, "op").Exists() {
@@ -334,8 +337,8 @@ func keyAndValue(root gjson.Result) (key, value gjson.Result, bad *event.Invalid
 	return key, value, bad
 }
 
-// half is a key or value: JSON as it is, as text, or as text in base64.
-func half(field string, v gjson.Result) (gjson.Result, *event.Invalid) {
+// parseHalf reads a key or a value. It may be JSON, a text that contains JSON, or JSON in base64.
+func parseHalf(field string, v gjson.Result) (gjson.Result, *event.Invalid) {
 	if v.Type != gjson.String {
 		return v, nil
 	}

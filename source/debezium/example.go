@@ -12,7 +12,7 @@ import (
 )
 
 var example = source.Example{
-	Options: Options{Pointers{Sequence: true}}, Class: source.ClassInt, // what a new stack should have
+	Options: Options{Pointers{Sequence: true}}, Class: source.ClassInt, // recommended for a new stack
 	Change: source.Change{
 		ID: "1001", Version: "2402311900000000000024023128", Op: event.Put, Time: time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC),
 		Data: `{"id":1001,"title":"Renew a bus pass","price":12.5}`,
@@ -20,7 +20,7 @@ var example = source.Example{
 	Write: write,
 }
 
-// write makes key and value as one object, as a table with the primary key id has them.
+// write makes one object of key and value, for a table with the primary key id.
 func write(s source.Settings, c source.Change) (string, error) {
 	o, err := source.OptionsOf[Options](s)
 	if err != nil {
@@ -41,7 +41,7 @@ func write(s source.Settings, c source.Change) (string, error) {
 	if c.Op == event.Delete {
 		value = `{"before":{},"after":null,` + value[len(`{"before":null,"after":{},`):]
 		value = source.Pointer{Tokens: []string{"op"}}.Put(value, `"d"`)
-		key = before(key)
+		key = beforePointer(key)
 	}
 	value = key.Put(value, id)
 	switch {
@@ -58,33 +58,33 @@ func write(s source.Settings, c source.Change) (string, error) {
 	return `{"key":{"id":` + id + `},"value":` + value + "}", nil
 }
 
-// putBinlog puts the place in that a version of binlog is made of.
+// putBinlog puts a version into a value, as the file, position and row of the binlog.
 func putBinlog(value, version string) (string, error) {
 	const places = posDigits + rowDigits
 	if !digits(version, places+10) {
 		return "", fmt.Errorf("version %s is not a position in the binlog", event.Quote(version))
 	}
-	version = padded(version, places+6)
+	version = pad(version, places+6)
 	file, pos, row := version[:len(version)-places], version[len(version)-places:len(version)-rowDigits],
 		version[len(version)-rowDigits:]
 	for _, m := range [][2]string{
-		{"connector", `"mysql"`}, {"file", source.Quoted("mysql-bin." + file)}, {"pos", plain(pos)}, {"row", plain(row)},
+		{"connector", `"mysql"`}, {"file", source.Quoted("mysql-bin." + file)}, {"pos", trimZeros(pos)}, {"row", trimZeros(row)},
 	} {
 		value = source.Pointer{Tokens: []string{"source", m[0]}}.Put(value, m[1])
 	}
 	return value, nil
 }
 
-// putSequence puts the places in that a version of sequence is made of.
+// putSequence puts a version into a value, as the two positions of source.sequence.
 func putSequence(value, version string) (string, error) {
 	if !digits(version, 2*placeDigits) {
 		return "", fmt.Errorf("version %s is not a position in PostgreSQL's log", event.Quote(version))
 	}
-	version = padded(version, 2*placeDigits)
-	commit, place := plain(version[:placeDigits]), plain(version[placeDigits:])
+	version = pad(version, 2*placeDigits)
+	commit, place := trimZeros(version[:placeDigits]), trimZeros(version[placeDigits:])
 	pair := source.Quoted(`["` + commit + `","` + place + `"]`)
 	return source.Pointer{Tokens: []string{"source", "sequence"}}.Put(value, pair), nil
 }
 
-// plain is some digits as JSON has them.
-func plain(digits string) string { return cmp.Or(strings.TrimLeft(digits, "0"), "0") }
+// trimZeros removes leading zeros, because a number in JSON has none.
+func trimZeros(digits string) string { return cmp.Or(strings.TrimLeft(digits, "0"), "0") }

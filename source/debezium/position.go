@@ -10,8 +10,9 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// binlog is the place of a change in the binlog as one number. The position alone starts again with
-// every file, the GTID with every server, and source.ts_ms counts seconds.
+// binlog returns the position of a change in the binlog as one number. One field is not enough: the
+// position starts again with every file, the GTID starts again with every server, and source.ts_ms
+// counts whole seconds.
 func binlog(_ string, from gjson.Result) (v source.Version, bad *event.Invalid) {
 	m := event.Members(from, "file", "pos", "row")
 	name := m["file"].Str
@@ -28,26 +29,28 @@ func binlog(_ string, from gjson.Result) (v source.Version, bad *event.Invalid) 
 		return v, source.VersionInvalid("source/row", "source/row is %s: send the number of the row",
 			source.TypeName(m["row"]))
 	}
-	return joined("source/pos", number, padded(pos, posDigits), padded(row, rowDigits)), nil
+	return joinNumbers("source/pos", number, pad(pos, posDigits), pad(row, rowDigits)), nil
 }
 
-// joined is a version of several numbers: all but the first have all their digits.
-func joined(field string, numbers ...string) source.Version {
-	text := plain(strings.Join(numbers, ""))
+// joinNumbers makes a version of several numbers. All numbers but the first must have a fixed number
+// of digits.
+func joinNumbers(field string, numbers ...string) source.Version {
+	text := trimZeros(strings.Join(numbers, ""))
 	return source.Version{Field: field, Value: gjson.Result{Type: gjson.Number, Raw: text}}
 }
 
-// padded is a number with so many digits at least.
-func padded(number string, digits int) string {
+// pad adds leading zeros until a number has this many digits.
+func pad(number string, digits int) string {
 	return strings.Repeat("0", max(0, digits-len(number))) + number
 }
 
-// sequence is the place of a change in PostgreSQL's log as one number: the last commit before it,
-// then the place of the change. The place alone does not order the rows of a snapshot. A
-// transaction that was open during the snapshot has the lower place, but its change is newer.
-// Changes are sent in the order of commits. So a row of a snapshot sorts before every change that
-// is sent after the same commit. Source: source.sequence in Debezium's documentation of its
-// PostgreSQL connector, and 3.2.0.Final.
+// sequence returns the position of a change in PostgreSQL's log as one number: the position of the
+// last commit before the change, and then the position of the change. The position of the change
+// alone does not order the rows of a snapshot. A transaction that was open during the snapshot has
+// the lower position, but its change is newer. Debezium sends changes in the order of their commits.
+// So a row of a snapshot sorts before every change that is sent after the same commit. See
+// source.sequence in Debezium's documentation of its PostgreSQL connector, and in the code of
+// 3.2.0.Final.
 func sequence(op string, from gjson.Result) (v source.Version, bad *event.Invalid) {
 	field := event.Child(from, "sequence")
 	pair := gjson.Parse(field.Str).Array()
@@ -56,17 +59,17 @@ func sequence(op string, from gjson.Result) (v source.Version, bad *event.Invali
 		return v, source.VersionInvalid("source/sequence",
 			`source/sequence is not a sequence of PostgreSQL: send a text such as ["24023119","24023128"]`)
 	}
-	commit, place := cmp.Or(pair[0].Str, pair[1].Str), pair[1].Str // before the first commit, the pair names no commit
+	commit, place := cmp.Or(pair[0].Str, pair[1].Str), pair[1].Str // before the first commit, pair[0] is null
 	if op == "r" {
 		place = "0"
 	}
-	return joined("source/sequence", commit, padded(place, placeDigits)), nil
+	return joinNumbers("source/sequence", commit, pad(place, placeDigits)), nil
 }
 
-// placeDigits is how many digits a place in PostgreSQL's log has at most, as a number of 64 bits.
+// placeDigits is the largest number of digits of a position in PostgreSQL's log, which has 64 bits.
 const placeDigits = 20
 
-// How many digits a position and a row have at most.
+// posDigits and rowDigits are the largest numbers of digits of a position in the binlog and of a row.
 const posDigits, rowDigits = 12, 8
 
 func digits(s string, most int) bool {

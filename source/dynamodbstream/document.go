@@ -15,7 +15,7 @@ func (s *format) Document(data string) ([]byte, *event.Invalid) {
 	if !root.IsObject() {
 		return nil, source.Invalid("NewImage", "NewImage is %s", source.TypeName(root))
 	}
-	document, bad := appendAll(make([]byte, 0, len(data)), root, plain(maxLevels))
+	document, bad := appendAll(make([]byte, 0, len(data)), root, plainAppender(maxLevels))
 	if bad != nil {
 		return nil, bad
 	}
@@ -25,7 +25,7 @@ func (s *format) Document(data string) ([]byte, *event.Invalid) {
 // appender appends one value as plain JSON.
 type appender func([]byte, gjson.Result) ([]byte, *event.Invalid)
 
-// appendAll appends an object or an array, each value by add.
+// appendAll appends an object or an array. It calls add for each value.
 func appendAll(out []byte, v gjson.Result, add appender) (_ []byte, bad *event.Invalid) {
 	out = source.AppendEach(out, v, func(out []byte, value gjson.Result) []byte {
 		if bad == nil {
@@ -36,19 +36,19 @@ func appendAll(out []byte, v gjson.Result, add appender) (_ []byte, bad *event.I
 	return out, bad
 }
 
-// maxLevels is how deep DynamoDB lets maps and lists nest. Each level is read once for every level
-// around it, so a deeper image would only cost time.
+// maxLevels is how deep maps and lists may nest in DynamoDB. The time to read an image grows with the
+// square of its levels, so a deeper image is refused.
 const maxLevels = 32
 
-// plain appends one attribute value as plain JSON, with so many levels below it.
-func plain(levels int) appender {
+// plainAppender returns an appender for an attribute value that has at most this many levels.
+func plainAppender(levels int) appender {
 	return func(out []byte, v gjson.Result) ([]byte, *event.Invalid) { return appendPlain(out, v, levels) }
 }
 
-// appendPlain appends one attribute value as plain JSON: numbers digit for digit, binary values as
-// base64.
+// appendPlain appends one attribute value as plain JSON. Numbers keep all digits, and binary values
+// are written in base64.
 func appendPlain(out []byte, v gjson.Result, levels int) ([]byte, *event.Invalid) {
-	kind, value := single(v)
+	kind, value := singleValue(v)
 	switch {
 	case kind == "S" && value.Type == gjson.String, kind == "BOOL" && value.IsBool():
 		return append(out, value.Raw...), nil
@@ -62,7 +62,7 @@ func appendPlain(out []byte, v gjson.Result, levels int) ([]byte, *event.Invalid
 		if levels == 0 {
 			return out, source.Invalid("NewImage", "maps and lists nest more than %d levels", maxLevels)
 		}
-		return appendAll(out, value, plain(levels-1))
+		return appendAll(out, value, plainAppender(levels-1))
 	case kind == "SS" && value.IsArray():
 		return append(out, value.Raw...), nil
 	case kind == "NS" && value.IsArray():

@@ -1,7 +1,9 @@
-// Package dynamodbstream is the format of DynamoDB Streams: one record, as EventBridge Pipes sends
-// it or in Lambda's list of Records. Importing it registers the kind dynamodb-stream.
+// Package dynamodbstream is the format of DynamoDB Streams. A body is one record, as EventBridge
+// Pipes sends it or from Lambda's list of Records. Importing the package registers the kind
+// dynamodb-stream.
 //
-// Events have no time: its resolution is a second or so, and sequence numbers never repeat.
+// The events have no time. A record's time is only exact to about a second, and sequence numbers
+// never repeat, so the order key does not need the time.
 package dynamodbstream
 
 import (
@@ -44,7 +46,7 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 	switch name := event.Child(root, "eventName").Str; name {
 	case "INSERT", "MODIFY":
 		image := event.Child(change, "NewImage")
-		if !image.IsObject() && s.Settings.Fetch == nil { // a view of the keys is enough to fetch
+		if !image.IsObject() && s.Settings.Fetch == nil { // with fetch, the keys of the item are enough
 			return d, source.Invalid("NewImage",
 				"NewImage is %s: set the stream's view type to NEW_IMAGE or NEW_AND_OLD_IMAGES", source.TypeName(image))
 		}
@@ -63,7 +65,7 @@ func streamID(keys gjson.Result) (string, *event.Invalid) {
 		return "", source.Invalid("Keys", "Keys is %s: send the item's key attributes", source.TypeName(keys))
 	}
 	return source.ColumnsText("Keys", keys, func(name string, attribute gjson.Result) (string, *event.Invalid) {
-		kind, v := single(attribute)
+		kind, v := singleValue(attribute)
 		if kind != "S" && kind != "N" && kind != "B" || v.Type != gjson.String {
 			return "", source.Invalid("Keys", "key attribute %s is neither S, N nor B", event.Quote(name))
 		}
@@ -71,9 +73,9 @@ func streamID(keys gjson.Result) (string, *event.Invalid) {
 	})
 }
 
-// single is the type and value of an attribute value such as {"S":"text"}: the type is "" unless
-// there is exactly one.
-func single(v gjson.Result) (kind string, value gjson.Result) {
+// singleValue returns the type and the value of an attribute value such as {"S":"text"}. The type is
+// "" unless the object has exactly one member.
+func singleValue(v gjson.Result) (kind string, value gjson.Result) {
 	n := 0
 	if v.IsObject() {
 		for name, inner := range v.ForEach {

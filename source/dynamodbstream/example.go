@@ -20,7 +20,7 @@ var example = source.Example{
 	Write: write,
 }
 
-// write makes the record of an item whose key is the attribute id.
+// write makes the stream record of an item whose key is the attribute id.
 func write(s source.Settings, c source.Change) (string, error) {
 	data, err := c.Content()
 	name, image, at := "MODIFY", "", ""
@@ -28,7 +28,7 @@ func write(s source.Settings, c source.Change) (string, error) {
 		name = "REMOVE"
 	} else {
 		item := source.Pointer{Tokens: []string{"id"}}.Put(data, source.Quoted(c.ID))
-		image = `"NewImage":` + gjson.Get(attribute(gjson.Parse(item)), "M").Raw + ","
+		image = `"NewImage":` + gjson.Get(asAttribute(gjson.Parse(item)), "M").Raw + ","
 	}
 	if !c.Time.IsZero() {
 		at = `"ApproximateCreationDateTime":` + strconv.FormatInt(c.Time.Unix(), 10) + ","
@@ -41,8 +41,8 @@ func write(s source.Settings, c source.Change) (string, error) {
 		cmp.Or(err, c.Here(s))
 }
 
-// attribute is a JSON value in DynamoDB's notation.
-func attribute(v gjson.Result) string {
+// asAttribute returns a JSON value in DynamoDB's notation.
+func asAttribute(v gjson.Result) string {
 	switch v.Type {
 	case gjson.String:
 		return `{"S":` + v.Raw + `}`
@@ -59,7 +59,7 @@ func attribute(v gjson.Result) string {
 		kind = "L"
 	}
 	all := source.AppendEach(nil, v, func(out []byte, inner gjson.Result) []byte {
-		return append(out, attribute(inner)...)
+		return append(out, asAttribute(inner)...)
 	})
 	return `{"` + kind + `":` + string(all) + "}"
 }

@@ -33,7 +33,7 @@ func (s *format) Document(data string) ([]byte, *event.Invalid) {
 	m := event.Members(root, "base_path", "description", "details", "document_type", "expanded_links", "locale",
 		"public_updated_at", "title")
 	text, err := json.Marshal(page{
-		Title: m["title"].Str, Description: description(m["description"]), Link: link(m),
+		Title: m["title"].Str, Description: description(m["description"]), Link: linkOf(m),
 		DocumentType: m["document_type"].Str, Locale: m["locale"].Str, UpdatedAt: m["public_updated_at"].Str,
 		Organisations: titles(event.Child(m["expanded_links"], "organisations")), Text: pageText(m["details"]),
 	})
@@ -43,7 +43,7 @@ func (s *format) Document(data string) ([]byte, *event.Invalid) {
 	return text, nil
 }
 
-// pageText gathers what a page says: its body, parts and sections.
+// pageText gathers the text of a page: of its body, its parts and its sections.
 func pageText(details gjson.Result) string {
 	var all []string
 	add := func(t string) {
@@ -53,7 +53,7 @@ func pageText(details gjson.Result) string {
 	}
 	add(richText(event.Child(details, "body")))
 	for _, name := range []string{"parts", "sections"} {
-		for _, part := range array(event.Child(details, name)).ForEach {
+		for _, part := range arrayOrNone(event.Child(details, name)).ForEach {
 			if part.IsObject() {
 				add(collapse(event.Child(part, "title").Str))
 				add(richText(event.Child(part, "body")))
@@ -65,7 +65,8 @@ func pageText(details gjson.Result) string {
 	return strings.Join(all, " ")
 }
 
-// description is plain text, except where it is a list as bodies are.
+// description returns the description of a page. It is a plain text, or a list like the list of a
+// body.
 func description(v gjson.Result) string {
 	if v.Type == gjson.String {
 		return v.Str
@@ -73,14 +74,15 @@ func description(v gjson.Result) string {
 	return richText(v)
 }
 
-// richText is the text of HTML, or of a list that offers the same content in several types, of
-// which HTML is preferred: the other one is the source that it was made from.
+// richText returns the text of a value. The value is HTML, or a list that offers the same content in
+// several media types. From a list, richText takes the HTML, because the other content is the markup
+// from which the HTML was made.
 func richText(v gjson.Result) string {
 	if v.Type == gjson.String {
 		return textOf(v.Str)
 	}
 	var first, html string
-	for _, offer := range array(v).ForEach {
+	for _, offer := range arrayOrNone(v).ForEach {
 		content := event.Child(offer, "content").Str
 		first = cmp.Or(first, content)
 		if event.Child(offer, "content_type").Str == "text/html" {
@@ -90,18 +92,18 @@ func richText(v gjson.Result) string {
 	return textOf(cmp.Or(html, first))
 }
 
-// array is a value that is an array; of any other one nothing is read.
-func array(v gjson.Result) gjson.Result {
+// arrayOrNone returns a value that is an array. For any other value, it returns nothing to read.
+func arrayOrNone(v gjson.Result) gjson.Result {
 	if !v.IsArray() {
 		return gjson.Result{}
 	}
 	return v
 }
 
-// titles are the titles of linked documents.
+// titles returns the titles of linked documents.
 func titles(list gjson.Result) []string {
 	var all []string
-	for _, linked := range array(list).ForEach {
+	for _, linked := range arrayOrNone(list).ForEach {
 		if t := event.Child(linked, "title").Str; t != "" {
 			all = append(all, t)
 		}

@@ -23,8 +23,8 @@ var example = source.Example{
 	Write: write,
 }
 
-// write makes a page of the first document type that is not ignored, in the first locale. Members
-// of the content replace those of the message.
+// write makes a page with a document type that is not ignored, in the first locale. Members of the
+// content replace members of the message.
 func write(s source.Settings, c source.Change) (string, error) {
 	o, err := source.OptionsOf[Options](s)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 type format struct {
 	*source.Rules
 	lists Lists
-	paths [][]string // override paths by their segments; "*" stands for any one
+	paths [][]string // the segments of each override path; "*" matches any one segment
 }
 
 func newFormat(r *source.Rules) (source.Format, error) {
@@ -40,10 +40,10 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 		return d, bad
 	}
 	locale = cmp.Or(locale, "en")
-	// Skip is judged before delete: another locale of the same content_id may be the one that is
-	// indexed.
+	// The locale is checked before a delete: the index may have another locale of the same
+	// content_id, which must stay.
 	if !slices.Contains(s.lists.Locales, locale) {
-		d.Skip = "locale " + clip(locale)
+		d.Skip = "locale " + shorten(locale)
 		return d, nil
 	}
 	if d.Doc, bad = s.docID(m["content_id"], locale); bad != nil {
@@ -64,11 +64,12 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 	return d, bad
 }
 
-// localeMark stands between a content_id and its locale in a document's id.
+// localeMark separates a content_id from its locale in a document's id.
 const localeMark = ":"
 
-// docID is the content_id for the first locale of the settings. Every other translation is a
-// separate document, so its id ends in its locale. A locale that is added at the end changes no id.
+// docID returns the id of a document: the content_id, for the first locale of the settings. Every
+// other translation is a separate document, so its id also ends in the locale. Adding a locale at the
+// end of the settings changes no existing id.
 func (s *format) docID(contentID gjson.Result, locale string) (event.DocID, *event.Invalid) {
 	id, bad := source.TextIdentity("content_id", contentID)
 	if bad != nil {
@@ -85,14 +86,14 @@ func (s *format) docID(contentID gjson.Result, locale string) (event.DocID, *eve
 	return s.DocID("", "content_id", id)
 }
 
-// deletes says whether the document must not be in the index.
+// deletes reports whether the message removes its document from the index.
 func (s *format) deletes(m map[string]gjson.Result) bool {
 	kind := m["document_type"].Str
 	switch kind {
 	case "gone", "redirect", "substitute", "vanish":
 		return true
 	}
-	return present(m["withdrawn_notice"]) || link(m) == "" || s.ignores(kind) && !s.overridden(m["base_path"].Str)
+	return isPresent(m["withdrawn_notice"]) || linkOf(m) == "" || s.ignores(kind) && !s.overridden(m["base_path"].Str)
 }
 
 // ignores reports whether the type is on one of the ignore lists.
@@ -101,7 +102,7 @@ func (s *format) ignores(kind string) bool {
 		slices.ContainsFunc(s.lists.IgnorePrefixes, func(prefix string) bool { return strings.HasPrefix(kind, prefix) })
 }
 
-// overridden reports whether the path is indexed whatever its type.
+// overridden reports whether the page at a path is indexed even if its type is ignored.
 func (s *format) overridden(path string) bool {
 	if path == "" {
 		return false
@@ -114,8 +115,9 @@ func (s *format) overridden(path string) bool {
 	})
 }
 
-// present means not blank, as in the publishing system: null, false, "", {} and [] are blank.
-func present(v gjson.Result) bool {
+// isPresent reports whether a value is not blank, as the publishing system defines blank: null,
+// false, white space, {} and [].
+func isPresent(v gjson.Result) bool {
 	switch v.Type {
 	case gjson.Null, gjson.False:
 		return false
@@ -130,8 +132,8 @@ func present(v gjson.Result) bool {
 	return true
 }
 
-// link is where the document is: its path, or the URL of something outside GOV.UK.
-func link(m map[string]gjson.Result) string {
+// linkOf returns the link to a document: its path, or the URL of a page outside GOV.UK.
+func linkOf(m map[string]gjson.Result) string {
 	if path := m["base_path"]; path.Type == gjson.String && path.Str != "" {
 		return path.Str
 	}
@@ -141,16 +143,16 @@ func link(m map[string]gjson.Result) string {
 	return ""
 }
 
-// isBulk reports whether a routing key or event type belongs to a full requeue: bulk.*, as it is or
-// after the schema's name.
+// isBulk reports whether a routing key or event type belongs to a full requeue. Such a key begins
+// with "bulk.", or has ".bulk." after the name of the schema.
 func isBulk(key string) bool {
 	return strings.HasPrefix(key, "bulk.") || strings.Contains(key, ".bulk.")
 }
 
-// resyncRun is the run of a bulk message. GOV.UK has none: a requeue stamps one new version on
-// every document, which orders it without a run. A producer that repeats a version gives the run in
-// the field resyncrun or in a header inside the envelope; an attribute of the message would not do,
-// because the order key comes from the body alone.
+// resyncRun returns the run of a bulk message. GOV.UK's messages have no run: a requeue gives every
+// document a new version, so the run is not needed. A producer that sends an old version again names
+// the run in the field resyncrun, or in a header inside the envelope. It must not be an attribute of
+// the message, because the order key depends only on the body.
 func resyncRun(b event.Body, run gjson.Result) (event.Run, *event.Invalid) {
 	if run.Type == gjson.Null {
 		if b.Run == "" {
@@ -161,8 +163,8 @@ func resyncRun(b event.Body, run gjson.Result) (event.Run, *event.Invalid) {
 	return source.ResyncRun(run)
 }
 
-// clip keeps a word of a message short enough for a log.
-func clip(s string) string {
+// shorten makes a word of a message short enough for a log.
+func shorten(s string) string {
 	if len(s) <= 16 && !strings.ContainsFunc(s, func(r rune) bool { return r < '!' || r > '~' }) {
 		return s
 	}

@@ -7,19 +7,19 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// textOf is the text that a reader of HTML sees: without tags, scripts and styles, entities
-// resolved, white space collapsed. Words of different blocks are kept apart, parts of a word in
-// different inline elements are not.
+// textOf returns the text that a reader of HTML sees. It removes tags, scripts and styles, resolves
+// entities, and collapses white space. It puts a space between the texts of different blocks, but not
+// between the texts of inline elements.
 func textOf(source string) string {
 	if !strings.ContainsAny(source, "<&") {
 		return collapse(source)
 	}
 	var out strings.Builder
 	out.Grow(len(source) / 2)
-	hidden := atom.Atom(0) // the element that is being left out
+	hidden := atom.Atom(0) // the element whose content is skipped at the moment, or 0
 	for z := html.NewTokenizer(strings.NewReader(source)); ; {
 		switch kind := z.Next(); kind {
-		case html.ErrorToken: // the end: reading from memory does not fail otherwise
+		case html.ErrorToken: // the end of the text: reading from memory has no other error
 			return collapse(out.String())
 		case html.TextToken:
 			if hidden == 0 {
@@ -33,7 +33,7 @@ func textOf(source string) string {
 				if kind == html.EndTagToken && tag == hidden {
 					hidden = 0
 				}
-			case kind != html.EndTagToken && unseen[tag]: // a slash before > means nothing here
+			case kind != html.EndTagToken && unseen[tag]: // for such an element, a slash before > has no effect
 				hidden = tag
 			}
 			if !inline[tag] {
@@ -43,10 +43,10 @@ func textOf(source string) string {
 	}
 }
 
-// unseen are elements whose content is not text. None of them nests in itself.
+// unseen lists the elements whose content is not text. An element of this list never contains itself.
 var unseen = map[atom.Atom]bool{atom.Script: true, atom.Style: true}
 
-// inline are elements that do not part words.
+// inline lists the elements that do not separate words.
 var inline = map[atom.Atom]bool{
 	atom.A: true, atom.Abbr: true, atom.B: true, atom.Bdi: true, atom.Bdo: true, atom.Cite: true, atom.Code: true,
 	atom.Data: true,
@@ -57,7 +57,7 @@ var inline = map[atom.Atom]bool{
 	atom.Sup: true, atom.Time: true, atom.U: true, atom.Var: true, atom.Wbr: true,
 }
 
-// collapse makes every run of white space, no-break spaces included, one space.
+// collapse replaces each sequence of white space, including no-break spaces, with one space.
 func collapse(s string) string {
 	return strings.Join(strings.Fields(s), " ")
 }

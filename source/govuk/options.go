@@ -12,23 +12,25 @@ type Options struct {
 	Govuk Lists `json:"govuk"`
 }
 
-// Lists say which messages are indexed. An empty list means none, and nil means GOV.UK's own.
+// Lists says which messages are indexed. An empty list has no entries, and nil means the list of
+// GOV.UK.
 type Lists struct {
-	// IgnoreTypes are document types that are deleted unless their path is in OverridePaths.
+	// IgnoreTypes are document types. lull deletes a document of such a type, unless its path is in
+	// OverridePaths.
 	IgnoreTypes []string `json:"ignoreTypes"`
 	// IgnorePrefixes are prefixes of document types, which are ignored in the same way.
 	IgnorePrefixes []string `json:"ignorePrefixes"`
-	// OverridePaths are base paths that are indexed whatever their type. The segment * matches any
-	// one segment.
+	// OverridePaths are base paths that are indexed even if their type is ignored. The segment *
+	// matches any one segment.
 	OverridePaths []string `json:"overridePaths"`
-	// Locales are the locales to index; others are skipped. A message without a locale counts as
-	// en. Each translation is a separate document. Its id is the content_id, followed by the locale
-	// except for the first locale.
+	// Locales are the locales to index. Messages in other locales are skipped. A message without a
+	// locale counts as en. Each translation is a separate document. Its id is the content_id for the
+	// first locale, and the content_id with the locale for every other locale.
 	Locales []string `json:"locales"`
 }
 
-// defaults are GOV.UK's: the document types that its search ignores, and the paths that it indexes
-// in spite of their type.
+// defaults are the lists of GOV.UK: the document types that its search ignores, and the paths that
+// it indexes although their type is ignored.
 var defaults = Options{Lists{
 	IgnoreTypes: []string{
 		"completed_transaction", "email_alert_signup", "embassies_index", "facet", "facet_group", "facet_value",

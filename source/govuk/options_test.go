@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What is written out and read back has the defaults for what was nil. So nil means them before,
-// too.
+// If options are written and read again, a nil list becomes the default list. So a nil list must also
+// mean the default list before that.
 func TestNilListsAreTheDefaultsAndEmptyOnesAreNot(t *testing.T) {
 	t.Parallel()
 	if got := (Lists{}).complete(); !reflect.DeepEqual(got, defaults.Govuk) {

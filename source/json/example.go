@@ -23,7 +23,7 @@ var example = source.Example{
 	Write: write,
 }
 
-// write puts every value where the pointers say.
+// write puts every value of the change at the place that its pointer names.
 func write(s source.Settings, c source.Change) (string, error) {
 	options, err := source.OptionsOf[Options](s)
 	if err != nil {
@@ -73,11 +73,11 @@ func write(s source.Settings, c source.Change) (string, error) {
 			}
 		}
 	}
-	put() // first, so that the id is what people read first
+	put() // before the content, so that a reader of the message sees the id first
 	for name, v := range gjson.Parse(data).ForEach {
 		body = source.Pointer{Tokens: []string{name.Str}}.Put(body, v.Raw)
 	}
-	put() // again, because content may have a member of the same name
+	put() // and after it, because the content may have a member of the same name
 	return body, err
 }
 

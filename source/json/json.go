@@ -1,5 +1,5 @@
-// Package json is a format for any JSON object, read through the JSON pointers of the settings.
-// Importing it registers the kind json.
+// Package json is a format for any JSON object. JSON pointers in the settings name the fields that
+// lull reads. Importing the package registers the kind json.
 package json
 
 import (
@@ -24,15 +24,15 @@ type Options struct {
 type Pointers struct {
 	// ID points to the document's id; required unless Key is set.
 	ID string `json:"id"`
-	// Key takes the key of the record in Kafka, or its partition key in Kinesis, as the document's id.
-	// A record of Kafka without a value then deletes its document.
+	// Key takes the key of a record in Kafka, or the partition key of a record in Kinesis, as the
+	// document's id. With Key, a record of Kafka without a value deletes its document.
 	Key bool `json:"key"`
 	// Version points to the version; required unless the source's noVersion is arrival or position.
 	Version string `json:"version"`
-	// Time points to the event time. Empty means none.
+	// Time points to the event time. If it is empty, events have no time.
 	Time string `json:"time"`
-	// Operation points to the value that tells a delete from a put. Empty means that everything is
-	// a put.
+	// Operation points to the value that distinguishes a delete from a put. If it is empty, every
+	// message is a put.
 	Operation string `json:"operation"`
 	// DeleteValues are the values at Operation that mean delete.
 	DeleteValues []string `json:"deleteValues"`
@@ -45,23 +45,23 @@ func init() {
 		Kind: setting.Kind{
 			Name: "json", Doc: "Any JSON object, read through JSON pointers.", Options: Options{},
 			Settings: []setting.Setting{
-				setting.Pointer("json.id", "Where the document's id is.").Otherwise("required for json without json.key"),
+				setting.Pointer("json.id", "The path of the document's id.").Otherwise("required for json without json.key"),
 				setting.Flag("json.key", "Takes the key of a record in Kafka, or its partition key in Kinesis, as the "+
 					"document's id. A record of Kafka without a value deletes its document."),
-				setting.Pointer("json.version", "Where the version is.").
+				setting.Pointer("json.version", "The path of the version.").
 					Otherwise("required for json unless noVersion is arrival or position"),
-				setting.Pointer("json.time", "Where the event time is.").Otherwise("none"),
-				setting.Pointer("json.operation", "Where the operation is.").Otherwise("none: every event is a put"),
+				setting.Pointer("json.time", "The path of the event time.").Otherwise("none"),
+				setting.Pointer("json.operation", "The path of the operation.").Otherwise("none: every event is a put"),
 				setting.List("json.deleteValues", nil, "", "The values of the operation that mean delete.").
 					Otherwise("none"),
-				setting.Pointer("json.collection", "Where the collection's name is.").Otherwise("none"),
+				setting.Pointer("json.collection", "The path of the collection's name.").Otherwise("none"),
 			},
 		},
 		Class:   source.ClassInt,
 		Check:   check,
 		New:     newFormat,
 		Example: example,
-		Resync:  inRun,
+		Resync:  markRun,
 	})
 }
 
@@ -98,10 +98,11 @@ func check(s source.Settings) (problems []setting.Problem) {
 	return problems
 }
 
-// format has a pointer for each option. The empty one of an option that is not set is not used.
+// format has a pointer for each option. The pointer of an option that is not set is empty and not
+// used.
 type format struct {
 	*source.Rules
-	key                                      bool // the id is the record's key
+	key                                      bool // the key of the record is the document's id
 	id, version, time, operation, collection source.Pointer
 	deleteValues                             []string
 }
@@ -150,7 +151,7 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 	if bad != nil {
 		return d, bad
 	}
-	collection, bad := source.Optional(s.collection.Text, at(s.collection, root))
+	collection, bad := source.Optional(s.collection.Text, valueAt(s.collection, root))
 	if bad != nil {
 		return d, bad
 	}
@@ -163,26 +164,26 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 	d.Op, d.Data = event.Put, b.Text
 	if tombstone {
 		d.Op, d.Data = event.Delete, ""
-	} else if slices.Contains(s.deleteValues, operationText(at(s.operation, root))) {
+	} else if slices.Contains(s.deleteValues, operationText(valueAt(s.operation, root))) {
 		d.Op = event.Delete
 	}
-	if d.Time, bad = source.Instant(s.time.Text, at(s.time, root), true); bad != nil {
+	if d.Time, bad = source.Instant(s.time.Text, valueAt(s.time, root), true); bad != nil {
 		return d, bad
 	}
-	d.Version = source.Version{Field: s.version.Text, Value: at(s.version, root)}
+	d.Version = source.Version{Field: s.version.Text, Value: valueAt(s.version, root)}
 	return d, d.InRun(b)
 }
 
-// at is the value of an option, and nothing where the option is not set: a pointer without text is
-// the whole body. Without a version the source's policy decides.
-func at(p source.Pointer, body gjson.Result) gjson.Result {
+// valueAt returns the value that the pointer of an option names. If the option is not set, it returns
+// nothing, and not the whole body, which an empty pointer means.
+func valueAt(p source.Pointer, body gjson.Result) gjson.Result {
 	if p.Text == "" {
 		return gjson.Result{}
 	}
 	return p.In(body)
 }
 
-// identity is the document's id, and the name of the field that has it.
+// identity returns the document's id, and the name of the field that contains the id.
 func (s *format) identity(b event.Body, root gjson.Result) (id, field string, bad *event.Invalid) {
 	if !s.key {
 		id, bad = source.Identity(s.id.Text, s.id.In(root))
@@ -197,8 +198,9 @@ func (s *format) identity(b event.Body, root gjson.Result) (id, field string, ba
 	return id, "key", bad
 }
 
-// inRun names the collection, and the run in an envelope.
-func inRun(s source.Settings, body, run, collection string) (string, error) {
+// markRun marks a body as part of a resync run. It writes the collection into the body, and the run
+// into an envelope around the body.
+func markRun(s source.Settings, body, run, collection string) (string, error) {
 	options, _ := s.Options.(Options)
 	if at := options.JSON.Collection; at == "" {
 		if err := (source.Change{Collection: collection}).Here(s); err != nil {
@@ -212,8 +214,8 @@ func inRun(s source.Settings, body, run, collection string) (string, error) {
 	return source.Wrapped(body, run), nil
 }
 
-// operationText is the value that distinguishes a delete from a put. Text is returned unquoted,
-// other values as JSON, and a missing value as "".
+// operationText returns the value that distinguishes a delete from a put. It returns a text without
+// quotes, any other value as JSON, and "" for a missing value.
 func operationText(v gjson.Result) string {
 	if v.Type == gjson.String {
 		return v.Str

@@ -16,21 +16,22 @@ func init() {
 		Class:   source.ClassInt,
 		New:     func(r *source.Rules) (source.Format, error) { return &format{r}, nil },
 		Example: example,
-		Resync:  inRun,
+		Resync:  markRun,
 	})
 }
 
-// format embeds the rules, whose Document is the payload or its projection.
+// format embeds the rules, so its method Document returns the payload or a projection of it.
 type format struct{ *source.Rules }
 
 // The types of native events.
 const (
 	typeChanged = "doc.changed"
 	typeDeleted = "doc.deleted"
-	typeTouched = "doc.touched" // no payload: it is fetched from dataref when it is written
+	typeTouched = "doc.touched" // without a payload: lull loads it from dataref when it writes the document
 )
 
-// fields are the fields that mean something. id and source are the producer's own.
+// fields are the fields of an event that lull uses. It does not use the fields id and source of a
+// CloudEvent.
 type fields struct {
 	specVersion, kind, subject, collection, at, sequence, sequenceType gjson.Result
 	mode, run, notBefore, dataRef, contentType, data, dataBase64       gjson.Result
@@ -98,8 +99,8 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 	return d, s.payload(&n, &d)
 }
 
-// inRun marks an event as one of a resync.
-func inRun(_ source.Settings, body, run, collection string) (string, error) {
+// markRun marks an event as part of a resync run.
+func markRun(_ source.Settings, body, run, collection string) (string, error) {
 	for _, m := range [][2]string{{"mode", "resync"}, {"resyncrun", run}, {"collection", collection}} {
 		if m[1] != "" {
 			body = source.Pointer{Tokens: m[:1]}.Put(body, source.Quoted(m[1]))
@@ -137,14 +138,14 @@ func operation(n *fields) (event.Operation, *event.Invalid) {
 	return "", source.Invalid("type", "type is %s: %s", source.TypeName(n.kind), want)
 }
 
-// order reads what belongs to the order key besides sequence and time.
+// order reads the mode and the resync run, and checks the class of the version.
 func (s *format) order(n *fields, d *source.Draft) *event.Invalid {
 	mode, bad := source.Optional("mode", n.mode)
 	if bad != nil {
 		return bad
 	}
 	switch mode {
-	case "", "live": // a resyncrun means nothing here: a live event is never accepted twice
+	case "", "live": // a live event is never accepted twice, so its resyncrun is not used
 	case "resync":
 		d.Resync = true
 		if d.Run, bad = source.ResyncRun(n.run); bad != nil {
@@ -157,7 +158,7 @@ func (s *format) order(n *fields, d *source.Draft) *event.Invalid {
 	if bad != nil {
 		return bad
 	}
-	if class == "Integer" { // as the sequence extension of CloudEvents spells it
+	if class == "Integer" { // the spelling in the sequence extension of CloudEvents
 		class = "int"
 	}
 	if class == "" || class == string(s.Settings.Class) {
@@ -175,7 +176,7 @@ func (s *format) order(n *fields, d *source.Draft) *event.Invalid {
 	return bad
 }
 
-// payload reads data and dataref, of which a put has exactly one and a delete at most one.
+// payload reads data and dataref. A put has exactly one of the two, and a delete has at most one.
 func (s *format) payload(n *fields, d *source.Draft) *event.Invalid {
 	if n.dataBase64.Exists() {
 		return source.Invalid("data_base64", "binary data is not indexed: send data as a JSON object")

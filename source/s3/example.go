@@ -18,7 +18,8 @@ var example = source.Example{
 	Write: write,
 }
 
-// write makes the notification. The content is the object's, which is fetched when it is written.
+// write makes the notification of a change. It does not contain the content, because lull loads the
+// object when it writes the document.
 func write(s source.Settings, c source.Change) (string, error) {
 	o, err := source.OptionsOf[Options](s)
 	if err != nil {
@@ -34,7 +35,7 @@ func write(s source.Settings, c source.Change) (string, error) {
 		at = `"eventTime":"` + c.Time.UTC().Format("2006-01-02T15:04:05.000Z") + `",`
 	}
 	bucket := cmp.Or(c.Bucket, "example-documents")
-	key := strings.ReplaceAll(url.QueryEscape(o.S3.StripPrefix+c.ID+o.S3.StripSuffix), "%2F", "/") // as S3 does
+	key := strings.ReplaceAll(url.QueryEscape(o.S3.StripPrefix+c.ID+o.S3.StripSuffix), "%2F", "/") // S3 escapes keys in this way
 	return `{"Records":[{"eventVersion":"2.1","eventSource":"aws:s3","awsRegion":"eu-west-1",` + at + `"eventName":"` +
 		name + `","s3":{"s3SchemaVersion":"1.0","bucket":{"name":` + source.Quoted(bucket) + `,"arn":` +
 		source.Quoted("arn:aws:s3:::"+bucket) + `},"object":{"key":` + source.Quoted(key) + `,"sequencer":` +

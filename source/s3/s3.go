@@ -1,14 +1,14 @@
-// Package s3 is the format of notifications of S3, by S3 itself or by EventBridge. Importing it
-// registers the kind s3.
+// Package s3 is the format of notifications of S3, which S3 itself or EventBridge sends. Importing
+// the package registers the kind s3.
 //
-// Every object is a document, fetched when it is written, or holds many: then every line of it is
-// a message of another source.
+// An object is one document, or it contains many documents. If it contains many, every line of the
+// object is a message of another source.
 //
-// An object that is a document is fetched when it is written. The bucket is part of the id. At most
-// one prefix and one suffix may be removed from the key, so that two keys never become one
-// document. That matters because sequencers compare only within one key. Events have no time. A
-// notification and EventBridge give different times for the same change, and the sequencer is
-// enough.
+// If the object is one document, lull loads the object when it writes the document. The bucket is
+// part of the document's id. At most one prefix and one suffix may be removed from the key, so that
+// two keys never become one document: the sequencers of different keys cannot be compared. Events
+// have no time. S3 and EventBridge name different times for the same change, and the sequencer is
+// enough to order changes.
 package s3
 
 import (
@@ -31,22 +31,22 @@ type Options struct {
 	S3 Key `json:"s3"`
 }
 
-// Key says how an object's key becomes an id.
+// Key says how the key of an object becomes a document's id, and how lull reads the lines of objects.
 type Key struct {
-	// StripPrefix is removed from the beginning of a key. Empty means none.
+	// StripPrefix is removed from the beginning of a key. If it is empty, nothing is removed.
 	StripPrefix string `json:"stripPrefix"`
-	// StripSuffix is removed from the end of a key. Empty means none.
+	// StripSuffix is removed from the end of a key. If it is empty, nothing is removed.
 	StripSuffix string `json:"stripSuffix"`
-	// Lines is the source of which every line of an object is a message. Empty means that an object
+	// Lines is the name of the source that decodes every line of an object. If it is empty, an object
 	// is one document.
 	Lines string `json:"lines"`
 	// LinesPerSecond is how many lines of one object become messages in a second, on average.
 	LinesPerSecond int `json:"linesPerSecond"`
-	// MaxText is how many bytes of text of one object are read, after decompression.
+	// MaxText is the most bytes of text that lull reads of one object, after decompression.
 	MaxText setting.Size `json:"maxText"`
 }
 
-// defaults are read where the settings say nothing.
+// defaults are the options of a source whose settings set no option.
 var defaults = Options{Key{LinesPerSecond: 500, MaxText: 10 << 30}}
 
 func init() {
@@ -70,7 +70,7 @@ func init() {
 			return &format{r, o.S3}, err
 		},
 		Lines: func(s source.Settings) string {
-			o, _ := s.Options.(Options) // without options an object is one document
+			o, _ := s.Options.(Options) // without options, Lines is empty
 			return o.S3.Lines
 		},
 		Example: example,
@@ -104,7 +104,7 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 	case strings.HasPrefix(name, "ObjectRemoved:"), strings.HasPrefix(name, "LifecycleExpiration:"),
 		name == "Object Deleted":
 		d.Op = event.Delete
-	default: // tags, access, storage classes, replication: the content is the same
+	default: // a change of tags, access, storage class or replication, which does not change the content
 		d.Skip = "S3 event " + event.Quote(name)
 		return d, nil
 	}
@@ -135,10 +135,11 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 	return d, bad
 }
 
-// lines is an object that holds many documents.
+// lines decodes a notification of an object that contains many documents.
 func (s *format) lines(d source.Draft, change, root gjson.Result, bucket, key string) (source.Draft, *event.Invalid) {
 	if d.Op == event.Delete {
-		// Which documents it held is not known any more, and another object may have brought them since.
+		// lull no longer knows which documents the removed object contained. A later object may also
+		// contain the same documents.
 		return source.Draft{Skip: "an object of many documents was removed: they stay"}, nil
 	}
 	object, version := event.Child(change, "object"), d.Version.Value
@@ -151,8 +152,8 @@ func (s *format) lines(d source.Draft, change, root gjson.Result, bucket, key st
 	if _, err := shard.ParseVersion(shard.ClassSeq, version.Str); err != nil {
 		return d, source.Invalid(d.Version.Field, "%s", err)
 	}
-	etag := cmp.Or(event.Child(object, "eTag").Str, event.Child(object, "etag").Str) // S3's, or EventBridge's
-	// Zero by EventBridge, which says it outside.
+	etag := cmp.Or(event.Child(object, "eTag").Str, event.Child(object, "etag").Str) // S3 or EventBridge spelling
+	// The time is zero for a notification by EventBridge, which names the time only in the envelope.
 	written, _ := time.Parse(time.RFC3339Nano, event.Child(root, "eventTime").Str)
 	return source.Draft{Version: d.Version, Object: &event.Object{
 		Bucket: bucket, Key: key, Version: version.Str, ETag: etag, Bytes: event.Child(object, "size").Int(),
@@ -160,8 +161,8 @@ func (s *format) lines(d source.Draft, change, root gjson.Result, bucket, key st
 	}}, s.Allowed("bucket", bucket, key)
 }
 
-// docID makes the id. A key without the prefix or suffix is refused: with "docs/" taken off, docs/a
-// and a would be one document.
+// docID makes the document's id. It refuses a key without the prefix or the suffix. Otherwise, with
+// the prefix "docs/", the keys docs/a and a would become one document.
 func (s *format) docID(bucket, key string) (event.DocID, *event.Invalid) {
 	if key == "" {
 		return "", source.Invalid("key", "the object's key is missing")

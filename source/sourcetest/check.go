@@ -18,7 +18,7 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// check states what the answer to any message must be.
+// check decodes a message and checks the promises that hold for any message.
 func (s *suite) check(t *testing.T, m event.Message) []event.Result {
 	t.Helper()
 	results := s.Decode(m)
@@ -56,7 +56,7 @@ func checkInvalid(t *testing.T, m event.Message, i int, bad *event.Invalid) {
 	if len(bad.Field) > 64 {
 		t.Fatalf("decode %q: the field %q has more than 64 bytes: name a field, do not quote content", m.Body, bad.Field)
 	}
-	const quoted = 64 + 2 // what follows a quoted field may equal the body by chance
+	const quoted = 64 + 2 // the text after a quoted field may equal two bytes of the body by chance
 	for j := 0; j+quoted < len(bad.Problem); j++ {
 		if strings.Contains(m.Body, bad.Problem[j:j+quoted]) {
 			t.Fatalf("decode %q: the problem %q quotes more than 64 bytes", m.Body, bad.Problem)
@@ -97,8 +97,8 @@ func (s *suite) checkEvent(t *testing.T, m event.Message, e event.Event) {
 	}
 }
 
-// checkRepeatable says that the same message gives the same answer, and an order key that depends
-// on neither attributes nor times. The policy arrival is the exception: its version is a time.
+// checkRepeatable checks that the same message gives the same result. The order key must not depend
+// on attributes or on the send time, except with the policy arrival, whose version is a time.
 func (s *suite) checkRepeatable(t *testing.T, m event.Message, first []event.Result) {
 	t.Helper()
 	if again := s.Decode(m); !reflect.DeepEqual(again, first) {
@@ -117,7 +117,8 @@ func (s *suite) checkRepeatable(t *testing.T, m event.Message, first []event.Res
 	}
 	other := s.Decode(m)
 	for i, r := range first {
-		// A run counts in mode resync only, into which the routing key puts what was live.
+		// The routing key of a requeue may make a live event a resync, and then the resync run counts. Such
+		// an event may differ.
 		became := other[i].Event.Resync && !r.Event.Resync ||
 			other[i].Invalid != nil && other[i].Invalid.Field == "resyncrun"
 		if !became && (other[i].Event.Key != r.Event.Key || (other[i].Invalid == nil) != (r.Invalid == nil)) {

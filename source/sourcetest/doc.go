@@ -1,13 +1,13 @@
-// Package sourcetest is the suite that every kind of source must pass. [Run] reads messages and
-// their expected results from a file. It checks the kind against the promises of package source,
-// with these messages and with thousands of broken variants:
+// Package sourcetest is the test suite that every kind of source must pass. [Run] reads messages and
+// their expected results from a file. It checks that the kind keeps the promises of package source,
+// with these messages and with thousands of broken variants of them:
 //
-//   - Nothing panics, whatever the body is: cut off, of other types, nested deeply.
+//   - The kind never panics, even if the body is cut off, has values of other types, or nests deeply.
 //   - Each result is exactly one of an event, a skip and an Invalid. A put has a payload or a
-//     reference, a delete has neither.
-//   - The same body gives the same answer, whatever the envelope, the attributes and the time are.
-//   - If a key is given twice, the last one counts, or the event is invalid.
-//   - Numbers keep their digits.
+//     reference, and a delete has neither.
+//   - The same body gives the same result in any envelope, with any attributes and at any time.
+//   - If an object has a key twice, the last one counts, or the event is invalid.
+//   - Numbers keep all their digits.
 //   - An Invalid names the field, or says that the whole message is wrong, and quotes at most 64
 //     bytes.
 //   - A document is a JSON object without the key _lull.

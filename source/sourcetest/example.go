@@ -16,8 +16,8 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// checkExamples checks that each kind decodes the messages that it writes: under the settings of
-// the suite, and its own example under its own options.
+// checkExamples checks that each kind decodes the messages that it writes with the settings of the
+// suite. It also checks that the kind decodes its own example with the options of the example.
 func (s *suite) checkExamples(t *testing.T) {
 	t.Helper()
 	kinds := map[string]bool{}
@@ -47,7 +47,8 @@ func (s *suite) checkExamples(t *testing.T) {
 	}
 }
 
-// checkOwnExample decodes the example under settings with one source, as a reader would copy it.
+// checkOwnExample decodes the example of a kind with settings that have one source, like those of a
+// reader who copies the example.
 func checkOwnExample(t *testing.T, kind source.Kind) {
 	t.Helper()
 	c := config.Default()
@@ -78,7 +79,7 @@ func (s *suite) checkWritten(t *testing.T, name string, kind source.Kind, id str
 			ID: id, Op: op, Version: source.NumberedVersion(settings.Class, uint32(9+n)),
 			Time: Sent.Truncate(time.Second), Data: fmt.Sprintf(`{"title":"One","list":[{"n":%d}]}`, n),
 		}
-		if n >= 2 { // by time, like a change without a number
+		if n >= 2 { // the version is made from a time, like that of a change without a number
 			c.Version = source.VersionAt(settings.Class, Sent.Add(time.Duration(n)*time.Millisecond))
 		}
 		for _, place := range s.config.Payload.Allow {
@@ -87,14 +88,14 @@ func (s *suite) checkWritten(t *testing.T, name string, kind source.Kind, id str
 			}
 		}
 		body, err := kind.Example.Write(settings, c)
-		if settings.NoVersion == source.NoVersionPosition { // a body alone has no place in a stream
+		if settings.NoVersion == source.NoVersionPosition { // a body without its record has no position
 			var e source.Encoded
 			e, err = s.Encode(name, c)
 			body = e.Body
 		}
 		if err != nil {
 			if op == event.Delete && strings.Contains(err.Error(), "set ") {
-				continue // the settings know no delete, and the error says so
+				continue // these settings do not support a delete, and the error says so
 			}
 			t.Fatalf("write %+v: %v", c, err)
 		}
@@ -111,7 +112,7 @@ func (s *suite) checkWritten(t *testing.T, name string, kind source.Kind, id str
 			t.Errorf("decode %s: got %s %q, want %s %q", body, e.Op, e.Doc, op, id)
 		}
 		want := c.Version
-		if settings.NoVersion == source.NoVersionPosition { // texts of one length compare as numbers do
+		if settings.NoVersion == source.NoVersionPosition { // positions are padded to the same length
 			want = strings.Repeat("0", max(0, len(e.Version)-len(want))) + want
 		}
 		if settings.NoVersion != source.NoVersionArrival && e.Version != want {
@@ -127,8 +128,8 @@ func (s *suite) checkWritten(t *testing.T, name string, kind source.Kind, id str
 	}
 }
 
-// checkContent says that the content is in the document: the title alone where the kind makes its
-// own document.
+// checkContent checks that the document contains the content. If the kind makes its own document, the
+// document must contain at least the title.
 func (s *suite) checkContent(t *testing.T, m event.Message, e event.Event, data string, own bool) {
 	t.Helper()
 	doc, err := s.Document(m, e)

@@ -8,7 +8,7 @@ import (
 	"github.com/lullhq/lull/event"
 )
 
-// render writes the results of a message.
+// render returns the results of decoding a message as text.
 func (s *suite) render(m event.Message) string {
 	var out strings.Builder
 	for i, r := range s.Decode(m) {
@@ -25,7 +25,7 @@ func (s *suite) render(m event.Message) string {
 			fmt.Fprintf(&out, "%d skip: %s\n", i, r.Skip)
 		default:
 			fmt.Fprintf(&out, "%d %s %q version=%s class=%s%s\n  key %s\n", i, e.Op, string(e.Doc), e.Version, e.Class,
-				marks(e), e.Key)
+				optionalFields(e), e.Key)
 			if e.DataRef != "" {
 				fmt.Fprintf(&out, "  ref %s\n", e.DataRef)
 			} else if e.Op == event.Put {
@@ -41,8 +41,8 @@ func (s *suite) render(m event.Message) string {
 	return out.String()
 }
 
-// marks are the fields that only some events have.
-func marks(e event.Event) string {
+// optionalFields renders the fields that only some events have.
+func optionalFields(e event.Event) string {
 	s := ""
 	if e.Resync {
 		s += " resync"

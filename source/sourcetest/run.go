@@ -19,13 +19,12 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// Options say what is tested.
+// Options says what the suite tests.
 type Options struct {
-	// Settings is a settings file as lull.yaml, with a source for each way in which the kind can be
-	// set up.
+	// Settings is the text of a lull.yaml, with a source for each way in which the kind can be set up.
 	Settings string
-	// Messages is the file of messages. Empty means "testdata/decode.txt". Each case is a message
-	// for one source and its results, to the last byte of its order key and its document:
+	// Messages is the path of the file of messages. Empty means "testdata/decode.txt". Each case is a
+	// message for one source and its results, including every byte of the order key and the document:
 	//
 	//	decode source=NAME [attributes=(name,value,...)] [sent=2026-11-20T16:00:00Z]
 	//	<body>
@@ -41,7 +40,7 @@ type Options struct {
 // Sent is when every message of the suite was sent, unless its case says otherwise.
 var Sent = time.UnixMilli(1795190400123).UTC() // 2026-11-20T16:00:00.123Z
 
-// suite is the sources of a settings file.
+// suite is the sources of a settings file, and the messages that the suite decodes with them.
 type suite struct {
 	*source.Set
 	config config.Config
@@ -60,7 +59,7 @@ func newSuite(t testing.TB, o Options) *suite {
 	if err != nil {
 		t.Fatalf("read the settings: %v", err)
 	}
-	for name, s := range c.Sources { // messages of the suite name their source
+	for name, s := range c.Sources { // allow messages of the suite to name their source
 		s.Match = append(s.Match, source.Match{Named: true})
 		c.Sources[name] = s
 	}
@@ -71,7 +70,7 @@ func newSuite(t testing.TB, o Options) *suite {
 	return &suite{Set: set.WithLoader(o.Load), config: c}
 }
 
-// Message is a message for a source.
+// Message returns a message for a source.
 func Message(source, body string) event.Message {
 	return event.Message{
 		ID: "m-1", Body: body, Sent: Sent,
@@ -143,7 +142,8 @@ func (s *suite) decode(t *testing.T, d *datadriven.TestData) string {
 	return s.render(m)
 }
 
-// Fuzz decodes any body with every source of the settings. Its seeds are the bodies of the file.
+// Fuzz decodes bodies that the fuzzer chooses with every source of the settings. The seeds are the
+// bodies in the file of messages.
 func Fuzz(f *testing.F, o Options) {
 	f.Helper()
 	text, err := os.ReadFile(cmp.Or(o.Messages, "testdata/decode.txt"))

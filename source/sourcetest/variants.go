@@ -13,12 +13,12 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// checkEnvelopes says that a body means the same in every envelope.
+// checkEnvelopes checks that a body decodes to the same results in every envelope.
 func (s *suite) checkEnvelopes(t *testing.T, m event.Message) {
 	t.Helper()
 	want := s.Decode(m)
 	if len(m.Attributes) > 1 || len(want) != 1 || want[0].Invalid != nil {
-		return // envelopes say themselves what attributes say
+		return // an envelope would replace the attributes of the message
 	}
 	body := m.Body
 	quoted, err := json.Marshal(body)
@@ -46,10 +46,10 @@ func (s *suite) checkEnvelopes(t *testing.T, m event.Message) {
 	}
 }
 
-// manyDigits is a number that a float would round.
+// manyDigits is a number with more digits than a floating-point number can keep.
 const manyDigits = "987650123498765012349876501234"
 
-// hostile are values that no field expects.
+// hostile lists values that no field expects.
 var hostile = []string{
 	"null", "true", "-1.5e999", manyDigits, `"` + manyDigits + `"`, `""`, `"\ud800"`, `"a\u0000|\\\n#b"`, "[]", "{}",
 	`{"":[{}]}`, `"` + strings.Repeat("long and long ", 800) + `"`, nested(event.MaxDepth / 2), nested(event.MaxDepth + 1),
@@ -57,7 +57,7 @@ var hostile = []string{
 
 func nested(depth int) string { return strings.Repeat("[", depth) + strings.Repeat("]", depth) }
 
-// checkVariants breaks a body in every place.
+// checkVariants breaks a body in many ways: as a whole, and at each of its members and elements.
 func (s *suite) checkVariants(t *testing.T, m event.Message) {
 	t.Helper()
 	body := m.Body
@@ -83,8 +83,8 @@ func (s *suite) checkVariants(t *testing.T, m event.Message) {
 	}
 }
 
-// checkLastCounts says that an earlier member of the same name changes nothing but the digest, for
-// a format whose payload is the whole body.
+// checkLastCounts checks that an earlier member with the same name has no effect. Only the digest may
+// differ, because the payload of some formats is the whole body.
 func checkLastCounts(t *testing.T, m event.Message, got, want []event.Result) {
 	t.Helper()
 	for i, r := range got {
@@ -107,7 +107,7 @@ func withoutDigest(e event.Event) shard.Parts {
 	return p
 }
 
-// checkDigits says that what became of manyDigits has all digits.
+// checkDigits checks that a field that was set to manyDigits keeps all digits in the result.
 func (s *suite) checkDigits(t *testing.T, m event.Message, r event.Result) {
 	t.Helper()
 	if r.Invalid != nil || r.Skip != "" {
@@ -132,7 +132,7 @@ func places(v gjson.Result) (all []place) {
 	if !v.IsObject() && !v.IsArray() {
 		return nil
 	}
-	for name, value := range v.ForEach { // an element's name has no text
+	for name, value := range v.ForEach { // the name of an element is empty
 		all = append(append(all, place{name, value}), places(value)...)
 	}
 	return all
