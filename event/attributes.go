@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Names under which publishers send facts about a body, next to it.
+// Names of the attributes and headers with which publishers describe a body.
 var (
 	contentTypeNames = []string{"content_type", "content-type", "contentType", "Content-Type"}
 	typeNames        = []string{"event_type", "event-type", "eventType", "type"}

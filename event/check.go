@@ -13,12 +13,12 @@ import (
 )
 
 // MaxDepth is how deep the objects and arrays of a body may nest. JSON readers recurse: without a
-// limit, a megabyte of brackets would take hundreds of megabytes of stack. Search engines accept
-// far less depth in documents.
+// limit, a megabyte of brackets would need hundreds of megabytes of stack. Search engines allow
+// documents far less depth.
 const MaxDepth = 256
 
-// Check returns why a text cannot be a body, or nil. A body is UTF-8 and one JSON value that nests
-// at most MaxDepth deep.
+// Check returns nil if a text can be a body, and otherwise the reason why it cannot. A body is UTF-8
+// text with one JSON value that nests at most MaxDepth deep.
 func Check(text string) *Invalid {
 	switch {
 	case strings.TrimLeft(text, whitespace) == "":
@@ -28,7 +28,7 @@ func Check(text string) *Invalid {
 	case tooDeep(text):
 		return undecodable("the body nests objects or arrays more than %d deep", MaxDepth)
 	case !gjson.Valid(text):
-		return undecodable("the body is not JSON%s: send one event as JSON", place(text))
+		return undecodable("the body is not JSON%s: send one event as JSON", syntaxErrorAt(text))
 	}
 	return nil
 }
@@ -36,8 +36,8 @@ func Check(text string) *Invalid {
 // whitespace lists the characters that JSON allows around a value.
 const whitespace = " \t\r\n"
 
-// tooDeep does not recurse, because it protects code that does. Most bodies have fewer brackets
-// than the limit, and counting them is fast.
+// tooDeep reports whether a text nests deeper than MaxDepth. It does not recurse, because it protects
+// code that recurses. Most bodies have fewer brackets than the limit, and counting brackets is fast.
 func tooDeep(text string) bool {
 	if strings.Count(text, "{")+strings.Count(text, "[") <= MaxDepth {
 		return false
@@ -62,9 +62,10 @@ func tooDeep(text string) bool {
 	return false
 }
 
-// place says where the JSON is wrong. It is called only for broken bodies, so it may use a slower
-// reader. It takes only the offset from that reader, because the reader's error quotes the body.
-func place(text string) string {
+// syntaxErrorAt says at which byte the JSON is wrong. It is called only for broken bodies, so it may
+// use a slower reader. It uses only the offset from that reader, because the reader's error quotes
+// the body.
+func syntaxErrorAt(text string) string {
 	var syntax *json.SyntaxError
 	if err := json.Unmarshal([]byte(text), new(json.RawMessage)); errors.As(err, &syntax) {
 		return fmt.Sprintf(" (error at byte %d of %d)", syntax.Offset, len(text))
@@ -82,5 +83,5 @@ func Quote(s string) string {
 	if len(s) <= most {
 		return fmt.Sprintf("%q", s)
 	}
-	return fmt.Sprintf("%q...", strings.ToValidUTF8(s[:most], "")) // the cut may leave half a character
+	return fmt.Sprintf("%q...", strings.ToValidUTF8(s[:most], "")) // the last character may be cut in half
 }

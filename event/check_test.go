@@ -43,8 +43,8 @@ func TestCheckCountsBracketsOutsideOfTextOnly(t *testing.T) {
 	}
 }
 
-// FuzzCheck compares Check with the standard library's reader. That one accepts broken UTF-8 and a
-// depth of up to 10,000.
+// FuzzCheck compares Check with the JSON reader of the standard library. Unlike Check, that reader
+// accepts broken UTF-8 and a depth of up to 10,000.
 func FuzzCheck(f *testing.F) {
 	for _, seed := range []string{
 		"", " ", "{}", "01", "-", "-0", "1.", "1e", "1E+9", `"\u12G4"`, `"\x"`, "[1,]",

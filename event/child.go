@@ -8,9 +8,9 @@ import (
 )
 
 // Child follows names from a value into objects and arrays: a name selects a member, and an index
-// an element. It returns the zero Result, which is null, if there is none. Unlike in gjson's paths,
-// names have no special characters. If an object has a name twice, the last member counts, as for
-// most JSON readers.
+// an element. If there is no such member or element, Child returns the zero Result, which is null.
+// Unlike in gjson's paths, no character of a name has a special meaning. If an object has a name
+// twice, the last member counts, as for most JSON readers.
 func Child(v gjson.Result, names ...string) gjson.Result {
 	for _, name := range names {
 		v = child(v, name)
@@ -41,17 +41,17 @@ func child(v gjson.Result, name string) (found gjson.Result) {
 	return found
 }
 
-// Members returns the members of an object that have these names. It is for callers that need many
-// of them. If a name occurs twice, the last member counts. Other members are not kept, because an
-// object of a megabyte may have a hundred thousand.
+// Members returns the members of an object that have these names, for callers that need several
+// members. If a name occurs twice, the last member counts. Members does not return all members,
+// because an object of a megabyte may have a hundred thousand.
 func Members(object gjson.Result, names ...string) map[string]gjson.Result {
 	some := make(map[string]gjson.Result, len(names))
-	keep(some, object, names)
+	addMembers(some, object, names)
 	return some
 }
 
-// keep adds to some the members of an object that have these names.
-func keep(some map[string]gjson.Result, object gjson.Result, names []string) {
+// addMembers adds the members of an object that have these names to the map some.
+func addMembers(some map[string]gjson.Result, object gjson.Result, names []string) {
 	for name, value := range object.ForEach {
 		if slices.Contains(names, name.Str) {
 			some[name.Str] = value
@@ -59,7 +59,7 @@ func keep(some map[string]gjson.Result, object gjson.Result, names []string) {
 	}
 }
 
-// Text returns a text unchanged, and a number digit for digit. It is empty for any other value.
+// Text returns a text unchanged, and a number with all its digits. It returns "" for any other value.
 func Text(v gjson.Result) string {
 	if v.Type == gjson.Number {
 		return v.Raw

@@ -1,9 +1,9 @@
-// Package event defines an event: one decoded change in an upstream system, and what can be wrong
-// with it. Package source makes events. This package removes the envelopes that services add around
-// them.
+// Package event defines an event, which is one decoded change in an upstream system, and the errors
+// of an invalid event. Package source makes events. Package event also removes the envelopes that
+// services put around an event.
 //
-// A format (package source) or a sink (package sink) of your own needs no internal package:
-// names.go gives the names that events are made of.
+// If you write your own format (package source) or sink (package sink), you need no internal package:
+// the file names.go exports the internal types that an event has.
 //
 // # Stability
 //
@@ -13,15 +13,16 @@
 //
 // # What the package promises
 //
-//   - No input causes a panic, and the package guesses nothing. A body is checked once (UTF-8,
-//     JSON, depth) before any other code reads it.
+//   - No input causes a panic, and the package never guesses. A body is checked once (UTF-8, JSON,
+//     depth) before any other code reads the body.
 //   - Envelopes are removed one after the other, up to a depth. The package knows these: SNS,
 //     EventBridge, notifications of S3, records of DynamoDB Streams, Amazon MQ for RabbitMQ, and
 //     the pointer of the extended client libraries of SQS. It reads records of Kafka, Kinesis and
 //     ActiveMQ in the form that EventBridge Pipes sends.
-//   - The result depends only on the body. Attributes of the message add only what envelopes
-//     contain too: content type, event type, routing key. They are not part of an order key.
-//   - A raw body is neither copied nor parsed into values.
+//   - The result depends only on the body, with one exception: a content type, an event type or a
+//     routing key may also be in the attributes of the message. None of the three is part of an order
+//     key.
+//   - A body without an envelope is neither copied nor parsed into values.
 //
 // If a JSON object has a key twice, the last one counts, as for most JSON readers.
 package event

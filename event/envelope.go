@@ -8,20 +8,20 @@ import (
 	"github.com/lullhq/lull/internal/seam/deadletter"
 )
 
-// Unwrapper removes envelopes. It is safe for concurrent use if Load is.
+// Unwrapper removes envelopes. It is safe for concurrent use if the function Load is.
 type Unwrapper struct {
 	// Depth is the greatest number of envelopes around an event.
 	Depth int
-	// Load fetches the body that a pointer names, after checking that this is allowed. If Load is
-	// nil, pointers are refused.
+	// Load fetches the body that a pointer names. Load must also check that the pointer is allowed. If
+	// Load is nil, pointers are refused.
 	Load func(Pointer) (string, *Invalid)
 }
 
-// Unwrap appends the parts of a message to dst: at least one Body, at most MaxEvents. A raw body is
-// appended unchanged.
+// Unwrap appends the parts of a message to dst: at least one Body, and at most MaxEvents. A body
+// without an envelope is appended unchanged.
 func (u Unwrapper) Unwrap(dst []Body, text string, meta Meta) []Body {
 	dst = u.open(dst, text, meta, u.Depth)
-	if len(dst) > MaxEvents { // a message that is decoded in part must not count as decoded
+	if len(dst) > MaxEvents { // refuse the whole message: decoding only a part would lose the other events
 		return append(dst[:0],
 			Body{Invalid: undecodable("the message contains more than %d events: send fewer in one message",
 				MaxEvents)})
@@ -29,7 +29,8 @@ func (u Unwrapper) Unwrap(dst []Body, text string, meta Meta) []Body {
 	return dst
 }
 
-// open checks a text that was not checked yet. left is how many more envelopes are allowed.
+// open checks a text that was not checked yet, and removes its envelopes. The argument left is how
+// many more envelopes are allowed.
 func (u Unwrapper) open(dst []Body, text string, meta Meta, left int) []Body {
 	if isHeartbeat(meta.ContentType) {
 		return append(dst, Body{Skip: "heartbeat", Meta: meta})
@@ -45,7 +46,7 @@ func (u Unwrapper) peel(dst []Body, text string, meta Meta, left int) []Body {
 	text = strings.Trim(text, whitespace)
 	switch text[0] {
 	case '[':
-		if p, ok := pointer(text); ok {
+		if p, ok := parsePointer(text); ok {
 			return u.follow(dst, p, meta, left)
 		}
 	case '{':
@@ -72,7 +73,7 @@ func (u Unwrapper) unpack(dst []Body, k envelope, meta Meta, left int) []Body {
 		if k.ofS3() {
 			return append(dst, Body{Text: detail.Raw, Shape: S3Change, Meta: meta})
 		}
-		if detail.Type == gjson.String { // an input transformer made it a text
+		if detail.Type == gjson.String { // an input transformer has turned the detail into a text
 			return u.open(dst, detail.Str, meta, left)
 		}
 		return u.peel(dst, detail.Raw, meta, left)
@@ -96,7 +97,7 @@ func (u Unwrapper) unpack(dst []Body, k envelope, meta Meta, left int) []Body {
 	case kinesisOne:
 		return u.kinesis(dst, k.whole, meta, left)
 	case abandoned:
-		return append(dst, Body{Invalid: gaveUp(k.batch), Meta: meta})
+		return append(dst, Body{Invalid: abandonedRecords(k.batch), Meta: meta})
 	default:
 		return u.rabbit(dst, k.whole, meta, left)
 	}
@@ -112,7 +113,7 @@ func (u Unwrapper) notification(dst []Body, k envelope, meta Meta, left int) []B
 	}
 	if said := k.has["MessageAttributes"]; said.Exists() {
 		attributes := Members(said, metaNames...)
-		meta = meta.over(metaOf(func(name string) string { return Child(attributes[name], "Value").Str }))
+		meta = meta.withInner(metaOf(func(name string) string { return Child(attributes[name], "Value").Str }))
 	}
 	return u.open(dst, k.has["Message"].Str, meta, left)
 }

@@ -9,68 +9,68 @@ type Event struct {
 	Index     int // position among the events of its message, including skipped and invalid ones
 	Doc       DocID
 	Op        Operation
-	Version   string // as the upstream wrote it
+	Version   string // the version as the upstream wrote it
 	Class     Class
 	Key       OrderKey
-	Time      time.Time // event time, zero for none
-	NotBefore time.Time // zero for none
+	Time      time.Time // the event time, or zero if the message does not contain it
+	NotBefore time.Time // the earliest time at which the event is due, or zero
 	Resync    bool
-	Data      string // payload, JSON as received; empty for a delete, and if DataRef is set
-	DataRef   string // s3://bucket/key or https://..., fetched when index writes the document
+	Data      string // the payload, in JSON as received; empty for a delete, and if DataRef is set
+	DataRef   string // s3://bucket/key or https://..., loaded when index writes the document
 	Fetch     string // the source whose setting fetch made DataRef; empty if the message contains DataRef
 }
 
 // Result is a source's result for one event of a message: an event, a skip or an Invalid.
 type Result struct {
 	Event   Event  // set if Skip is empty and Invalid is nil
-	Skip    string // why a rule of the source skips it: "heartbeat", "locale de"
+	Skip    string // why a rule of the source skips the event, such as "heartbeat" or "locale de"
 	Invalid *Invalid
 	// Object is set if the event is about an object of many documents. Then Skip is
 	// [ManyDocuments], because the event itself changes no document. receive reads the object.
 	Object *Object
 }
 
-// ManyDocuments is the Skip of an event about an object that holds many documents.
+// ManyDocuments is the Skip of an event about an object that contains many documents.
 const ManyDocuments = "an object of many documents: its lines are messages of their own"
 
 // Invalid says what is wrong with an event. The event becomes a dead letter, and the other events
 // of its batch are processed.
 type Invalid struct {
 	Reason Reason
-	Field  string // the field's name in the message, "" for the whole message
+	Field  string // the field's name in the message, or "" if the whole message is invalid
 	// Problem says what is wrong and what is allowed. It quotes at most 64 bytes of a field such as
 	// an id, and never a body.
 	Problem string
 	Index   int      // position among the message's events
-	Doc     DocID    // if it is known
-	Key     OrderKey // if it is known
+	Doc     DocID    // empty if the document is not known
+	Key     OrderKey // empty if the order key is not known
 
-	// Missing says that an object to which the event refers does not exist. It may have been
-	// deleted since. So index waits for the delete (setting payload.missingWait) before the event
-	// becomes a dead letter.
+	// Missing says that an object to which the event refers does not exist. The upstream may have
+	// deleted the object after it sent the event. So index waits for the event of the delete (setting
+	// payload.missingWait) before the event becomes a dead letter.
 	Missing bool
 
-	// Stale says that the fetched state is older than the event, because a replica lags. index
-	// tries again until retry.deadDeadline.
+	// Stale says that the fetched state is older than the event, for example because a replica lags.
+	// index fetches again until retry.deadDeadline.
 	Stale bool
 
-	// Err is set if the body that a pointer names could not be loaded now, but may be later. See
-	// Transient.
+	// Err is the cause if the body that a pointer names could not be loaded now, but may be loaded
+	// later. See Transient.
 	Err error
 }
 
-// Transient reports whether the same message may be decoded later: its body is a pointer, and could
-// not be loaded now. Leave such a message in its queue.
+// Transient reports whether the same message may be decoded later. That is so if the message contains
+// a pointer whose body could not be loaded now. Leave such a message in its queue.
 func (i *Invalid) Transient() bool { return i.Err != nil }
 
-// Unwrap returns the cause if Transient, and nil otherwise.
+// Unwrap returns the cause of an Invalid that is Transient, and otherwise nil.
 func (i *Invalid) Unwrap() error { return i.Err }
 
-// Error returns the reason, the field and the problem in one line. It never holds content of a
-// body.
+// Error returns the reason, the field and the problem in one line. The line never contains content of
+// a body.
 func (i *Invalid) Error() string { return string(i.Reason) + ": " + i.Detail() }
 
-// Detail returns the field and the problem in one line. It never holds content of a body.
+// Detail returns the field and the problem in one line. The line never contains content of a body.
 func (i *Invalid) Detail() string {
 	if i.Field == "" {
 		return i.Problem

@@ -6,8 +6,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// The names below belong to lull's protocol. The packages that define them are internal, so that
-// they may change without notice. A format or a sink uses these aliases.
+// The types below belong to lull's protocol. Internal packages define them, so that these packages
+// may change without notice. A format or a sink uses the aliases of this package.
 type (
 	// DocID is the id of a document: "<collection>#<id>".
 	DocID = shard.DocID
@@ -19,9 +19,9 @@ type (
 	Class = shard.Class
 	// OrderKey orders the events of one document: the greater key is the newer event.
 	OrderKey = shard.OrderKey
-	// Run is the ULID of a resync run. The zero Run means none.
+	// Run is the ULID of a resync run. The zero Run means that there is no run.
 	Run = shard.Run
-	// Fence is the external version that a sink compares.
+	// Fence is the external version of a write, which a sink compares with that of its document.
 	Fence = shard.Fence
 	// Micros is a time in microseconds since 1970.
 	Micros = shard.Micros
@@ -39,7 +39,7 @@ const (
 	Delete = shard.Delete
 )
 
-// The classes of versions. docs/events.md says how each of them is compared.
+// The classes of versions. docs/events.md says how the versions of each class are compared.
 const (
 	ClassInt  = shard.ClassInt
 	ClassSeq  = shard.ClassSeq

@@ -7,22 +7,22 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// Origin is where a message comes from, as its envelopes say. It may be false: every sender that
-// may write to the queue can invent it.
+// Origin is where a message comes from, according to its envelopes. An origin may be false: every
+// sender that may write to the queue can invent an envelope.
 type Origin struct {
 	Topic      string // the ARN of the SNS topic if raw delivery is off, or the name of the Kafka topic
 	Bus        string // the source of an EventBridge event, such as aws.s3
-	DetailType string // its detail-type
+	DetailType string // the detail-type of an EventBridge event
 	Bucket     string // the bucket of a change in S3; empty if a message names several
-	// Stream is the ARN of what a pipe reads: a DynamoDB or Kinesis stream, a cluster of Amazon
-	// MSK, or a broker of Amazon MQ.
+	// Stream is the ARN of the stream or broker that a pipe reads: a DynamoDB or Kinesis stream, a
+	// cluster of Amazon MSK, or a broker of Amazon MQ.
 	Stream string
-	Queue  string // the queue of the broker, without its virtual host
+	Queue  string // the queue of the broker, without the virtual host
 }
 
-// OriginOf reads at most depth envelopes of a message. If an event has two envelopes of one kind,
-// the outer one counts, because the last sender added it. It decodes nothing else. For a text that
-// cannot be a body, it returns what the readable beginning says.
+// OriginOf returns the origin that at most depth envelopes of a message name. If a message has two
+// envelopes of one kind, the outer envelope counts, because the last sender added it. OriginOf does
+// not decode the event. For a text that cannot be a body, it uses the part that it can read.
 func OriginOf(text string, depth int) Origin {
 	var o Origin
 	for range depth {
@@ -66,8 +66,8 @@ func OriginOf(text string, depth int) Origin {
 	return o
 }
 
-// piped reads a record from EventBridge Pipes. It returns the text inside the record, empty if that
-// cannot be read.
+// piped reads the origin of a record from EventBridge Pipes. It returns the text inside the record,
+// or "" if the text cannot be read.
 func (o *Origin) piped(k envelope) string {
 	m := Members(k.whole, "eventSourceARN", "eventSourceArn", "eventSourceKey", "destination", "topic", "data", "value")
 	o.stream(cmp.Or(m["eventSourceARN"].Str, m["eventSourceArn"].Str))
@@ -79,19 +79,19 @@ func (o *Origin) piped(k envelope) string {
 	case rabbitOne: // "queue::virtual host"
 		queue, _, _ := strings.Cut(m["eventSourceKey"].Str, "::")
 		o.Queue = cmp.Or(o.Queue, queue)
-	case activeOne: // AWS writes both names
+	case activeOne: // AWS uses both spellings of the name
 		to := Members(m["destination"], "physicalname", "physicalName")
 		o.Queue = cmp.Or(o.Queue, to["physicalname"].Str, to["physicalName"].Str)
 	default:
 	}
-	text, _ := plain(inside)
+	text, _ := decodeText(inside)
 	return text
 }
 
 // stream records the ARN of a stream. The outermost envelope has priority.
 func (o *Origin) stream(arn string) { o.Stream = cmp.Or(o.Stream, arn) }
 
-// oneOf returns the text that all records have at this place, and "" if they differ.
+// oneOf returns the text that all records have at this place, or "" if the texts differ.
 func oneOf(list gjson.Result, names ...string) (one string) {
 	for _, r := range list.ForEach {
 		this := Child(r, names...).Str

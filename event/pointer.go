@@ -8,10 +8,10 @@ import (
 	"github.com/lullhq/lull/internal/seam/deadletter"
 )
 
-// pointer parses what the extended client libraries of SQS and SNS send instead of a large body: a
-// list of a class name and an object. The class names differ between versions of the libraries, but
-// their ends do not.
-func pointer(text string) (Pointer, bool) {
+// parsePointer parses a pointer, which the extended client libraries of SQS and SNS send instead of a
+// large body. A pointer is a list of a class name and an object. Different versions of the libraries
+// use different class names, but the names end in the same way.
+func parsePointer(text string) (Pointer, bool) {
 	list := gjson.Parse(text)
 	class, place := Child(list, "0").Str, Child(list, "1")
 	p := Pointer{Bucket: Child(place, "s3BucketName").Str, Key: Child(place, "s3Key").Str}

@@ -6,8 +6,8 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// rabbits opens Lambda's envelope of Amazon MQ for RabbitMQ: lists of messages by "queue::virtual
-// host".
+// rabbits opens the envelope that Lambda uses for Amazon MQ for RabbitMQ. The envelope has a list of
+// messages for each "queue::virtual host".
 func (u Unwrapper) rabbits(dst []Body, k envelope, meta Meta, left int) []Body {
 	before := len(dst)
 	for _, list := range k.has["rmqMessagesByQueue"].ForEach {
@@ -26,18 +26,18 @@ func (u Unwrapper) rabbits(dst []Body, k envelope, meta Meta, left int) []Body {
 	return dst
 }
 
-// rabbit opens one message: data holds the body in base64, and basicProperties what the publisher
-// said about it. A property has priority over a header with the same meaning.
+// rabbit opens one message of RabbitMQ. Its field data contains the body in base64, and its field
+// basicProperties describes the body. A property has priority over a header with the same meaning.
 func (u Unwrapper) rabbit(dst []Body, m gjson.Result, meta Meta, left int) []Body {
 	beside := Members(m, slices.Concat([]string{"basicProperties", "data"}, routingKeyNames)...)
 	own := Members(beside["basicProperties"], "contentType", "type", "headers")
 	headers := Members(own["headers"], metaNames...)
-	inner := metaOf(func(name string) string { return headerText(headers[name]) }).over(Meta{
+	inner := metaOf(func(name string) string { return headerText(headers[name]) }).withInner(Meta{
 		ContentType: own["contentType"].Str,
 		Type:        own["type"].Str,
 		RoutingKey:  firstOf(routingKeyNames, func(name string) string { return beside[name].Str }),
 	})
-	return u.decoded(dst, "data", beside["data"], meta.over(inner), left)
+	return u.decoded(dst, "data", beside["data"], meta.withInner(inner), left)
 }
 
 // headerText reads a header. A text is {"bytes":[104,105]} in RabbitMQ, and [104,105] in Kafka.

@@ -16,15 +16,15 @@ const (
 	activeOne   // Amazon MQ for ActiveMQ from EventBridge Pipes: one message
 	kafkaOne    // a record of Kafka, from Amazon MSK or your own cluster, from EventBridge Pipes
 	kinesisOne  // a record of a Kinesis stream, from EventBridge Pipes
-	abandoned   // from EventBridge Pipes: the places of records in a stream that it stopped trying to send
+	abandoned   // from EventBridge Pipes: the positions of records that a pipe stopped trying to send
 )
 
 // envelope is an object, its kind, and the members by which it was recognised.
 type envelope struct {
 	kind  kind
 	whole gjson.Result
-	has   map[string]gjson.Result // the members that envelopes have; nil if there are none
-	batch gjson.Result            // the place of abandoned records in their stream
+	has   map[string]gjson.Result // the members that envelopes have; nil if the object has no such member
+	batch gjson.Result            // the positions of abandoned records in their stream
 }
 
 // text reports whether a member exists and is a text.
@@ -33,9 +33,9 @@ func (k envelope) text(name string) bool { return k.has[name].Type == gjson.Stri
 // ofS3 reports whether an EventBridge event is a change in S3.
 func (k envelope) ofS3() bool { return k.has["source"].Str == "aws.s3" }
 
-// recognise looks once at the names of an object's top level. An object with a name that only
-// lull's own events have is not an envelope, whatever else it contains. So for most events the scan
-// ends at the first fields, before it allocates memory.
+// recognise finds the kind of an envelope from the names of an object's members. If an object has a
+// name that only lull's own events have, it is not an envelope. So for most events the scan ends at
+// the first fields, before it allocates memory.
 func recognise(text string) envelope {
 	k := envelope{whole: gjson.Parse(text)}
 	for name, v := range k.whole.ForEach {
@@ -70,14 +70,14 @@ func recognise(text string) envelope {
 	case Child(k.batch, "startSequenceNumber").Type == gjson.String:
 		k.kind = abandoned
 	default:
-		k.kind = k.streamed()
+		k.kind = k.pipeKind()
 	}
 	return k
 }
 
-// streamed returns the kind of a record from EventBridge Pipes. Such a record names its source, and
-// has the fields that this source always sends.
-func (k envelope) streamed() kind {
+// pipeKind returns the kind of a record from EventBridge Pipes. Such a record names the service from
+// which the pipe read it, and has the fields that this service always sends.
+func (k envelope) pipeKind() kind {
 	switch from := k.has["eventSource"].Str; {
 	case from == "aws:kinesis" && k.text("sequenceNumber") && k.text("data"):
 		return kinesisOne

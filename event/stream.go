@@ -19,20 +19,20 @@ import (
 func (u Unwrapper) kafka(dst []Body, record gjson.Result, meta Meta, left int) []Body {
 	m := Members(record, "key", "value", "headers", "offset")
 	headers := make(map[string]gjson.Result)
-	for _, header := range m["headers"].ForEach { // a list, because Kafka lets names repeat
-		keep(headers, header, metaNames)
+	for _, header := range m["headers"].ForEach { // headers are a list, because Kafka allows a name twice
+		addMembers(headers, header, metaNames)
 	}
 	inner := metaOf(func(name string) string { return headerText(headers[name]) })
 	inner.Position = Text(m["offset"])
 	if key := m["key"]; key.Type != gjson.Null {
-		text, err := plain(key)
+		text, err := decodeText(key)
 		if err != "" || !utf8.ValidString(text) {
 			return append(dst, Body{Invalid: inField("key", undecodable("key of the record is neither base64 of text "+
 				"nor JSON: send keys as text or JSON")), Meta: meta})
 		}
 		inner.Key = text
 	}
-	meta = meta.over(inner)
+	meta = meta.withInner(inner)
 	if v := m["value"]; v.Type == gjson.Null || v.Type == gjson.String && v.Str == "" {
 		return append(dst, Body{Text: "null", Meta: meta})
 	}
@@ -42,7 +42,7 @@ func (u Unwrapper) kafka(dst []Body, record gjson.Result, meta Meta, left int) [
 // kinesis opens a record of a Kinesis stream.
 func (u Unwrapper) kinesis(dst []Body, record gjson.Result, meta Meta, left int) []Body {
 	m := Members(record, "data", "partitionKey", "sequenceNumber")
-	meta = meta.over(Meta{Key: m["partitionKey"].Str, Position: Text(m["sequenceNumber"])})
+	meta = meta.withInner(Meta{Key: m["partitionKey"].Str, Position: Text(m["sequenceNumber"])})
 	return u.decoded(dst, "data", m["data"], meta, left)
 }
 
@@ -50,15 +50,15 @@ func (u Unwrapper) kinesis(dst []Body, record gjson.Result, meta Meta, left int)
 func (u Unwrapper) active(dst []Body, message gjson.Result, meta Meta, left int) []Body {
 	m := Members(message, "data", "type", "properties")
 	properties := Members(m["properties"], metaNames...)
-	inner := metaOf(func(name string) string { return properties[name].Str }).over(Meta{Type: m["type"].Str})
-	return u.decoded(dst, "data", m["data"], meta.over(inner), left)
+	inner := metaOf(func(name string) string { return properties[name].Str }).withInner(Meta{Type: m["type"].Str})
+	return u.decoded(dst, "data", m["data"], meta.withInner(inner), left)
 }
 
-// decoded opens the text that the producer wrote, out of base64.
+// decoded decodes the text of the producer from base64, and opens the text.
 func (u Unwrapper) decoded(dst []Body, field string, v gjson.Result, meta Meta, left int) []Body {
-	text, problem := plain(v)
+	text, problem := decodeText(v)
 	if problem == "" && !isHeartbeat(meta.ContentType) {
-		problem = foreign(text)
+		problem = foreignFormat(text)
 	}
 	if problem != "" {
 		bad := inField(field, undecodable("%s of the message %s", field, problem))
@@ -67,9 +67,9 @@ func (u Unwrapper) decoded(dst []Body, field string, v gjson.Result, meta Meta, 
 	return u.open(dst, text, meta, left)
 }
 
-// plain decodes the producer's text from base64. An object or an array is not in base64, because
-// the pipe's input template put it there.
-func plain(v gjson.Result) (text, problem string) {
+// decodeText decodes the producer's text from base64. An object or an array is not in base64, because
+// the input template of the pipe has already decoded it.
+func decodeText(v gjson.Result) (text, problem string) {
 	switch {
 	case v.IsObject() || v.IsArray():
 		return v.Raw, ""
@@ -80,24 +80,25 @@ func plain(v gjson.Result) (text, problem string) {
 	if err != nil {
 		return "", "is not base64"
 	}
-	return unprefixed(string(inside)), ""
+	return trimSchemaPrefix(string(inside)), ""
 }
 
 // schemaPrefix is the length of the prefix that Confluent's serializers write before a value: a
 // zero byte, and the number of a schema in four bytes.
 const schemaPrefix = 5
 
-// unprefixed removes such a prefix from JSON. Other data with a leading zero byte is not JSON, and
-// does not change.
-func unprefixed(text string) string {
+// trimSchemaPrefix removes the prefix of Confluent's serializers from a text, if JSON follows the
+// prefix. It returns any other text unchanged.
+func trimSchemaPrefix(text string) string {
 	if len(text) > schemaPrefix && text[0] == 0 && Check(text[schemaPrefix:]) == nil {
 		return text[schemaPrefix:]
 	}
 	return text
 }
 
-// foreign returns what a value is that is not JSON, if its first bytes show it, and "" otherwise.
-func foreign(text string) string {
+// foreignFormat describes a value that is not JSON, if its first bytes show the format. Otherwise, it
+// returns "".
+func foreignFormat(text string) string {
 	switch {
 	case strings.HasPrefix(text, "\xf3\x89\x9a\xc2"):
 		return "is an aggregate of the Kinesis Producer Library: set its AggregationEnabled to false"
@@ -109,9 +110,10 @@ func foreign(text string) string {
 	return ""
 }
 
-// gaveUp names the records of a stream that a pipe stopped trying to send. The pipe sends only
-// their places. The records are in the stream, as long as the stream keeps them.
-func gaveUp(batch gjson.Result) *Invalid {
+// abandonedRecords returns an Invalid that names the records of a stream that a pipe stopped trying
+// to send. The pipe sends only the positions of the records. The stream still has the records, until
+// its retention ends.
+func abandonedRecords(batch gjson.Result) *Invalid {
 	m := Members(batch, "streamArn", "shardId", "startSequenceNumber", "endSequenceNumber")
 	return inField("startSequenceNumber", &Invalid{
 		Reason: deadletter.Contract,

@@ -14,12 +14,13 @@ type Kind struct {
 	Name string
 	// Doc says in one sentence what the kind is.
 	Doc string
-	// Options is a struct with the defaults of the options that only this kind has, nil if it has
-	// none. In the settings file they are next to the common settings, under the name in each
-	// field's json tag. A group of options is a struct in a field. A field is a bool, int, uint32,
-	// string, []string, time.Duration, [Size] or a struct of these.
+	// Options is a struct with the defaults of the options that only this kind has. It is nil if the
+	// kind has no options of its own. In the settings file, the options are next to the common
+	// settings, under the name in the json tag of each field. A group of options is a struct in a
+	// field. A field is a bool, int, uint32, string, []string, time.Duration, [Size] or a struct of
+	// fields with these types.
 	Options any
-	// Settings describe the options, one for each.
+	// Settings has one description for each option.
 	Settings []Setting
 }
 
@@ -27,9 +28,9 @@ type Kind struct {
 type Problem struct {
 	// Setting is the name below the sink or source, such as auth.service.
 	Setting string
-	// Value is the setting's value, nil for none. It reaches logs, so it must never be a password.
+	// Value is the setting's value, or nil. It reaches logs, so it must never be a password.
 	Value any
-	// Problem says what is wrong, Fix what to change.
+	// Problem says what is wrong, and Fix says what to change.
 	Problem, Fix string
 }
 
@@ -39,8 +40,8 @@ type Kinds[K any] struct {
 	byName map[string]K
 }
 
-// Add registers a kind. It panics if the description contradicts itself or the name is taken,
-// because both are mistakes in the program.
+// Add registers a kind. It panics if the description contradicts itself or another kind has the name,
+// because both are errors in the program.
 func (k *Kinds[K]) Add(d Kind, kind K) {
 	if err := d.check(); err != nil {
 		panic(err)
@@ -56,7 +57,7 @@ func (k *Kinds[K]) Add(d Kind, kind K) {
 	k.byName[d.Name] = kind
 }
 
-// Lookup returns the kind with this name, or false.
+// Lookup returns the kind with this name. It returns false if no kind has the name.
 func (k *Kinds[K]) Lookup(name string) (K, bool) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
@@ -71,7 +72,7 @@ func (k *Kinds[K]) Names() []string {
 	return slices.Sorted(maps.Keys(k.byName))
 }
 
-// check compares the struct of options with its descriptions.
+// check compares the struct of options with the descriptions of the options.
 func (d Kind) check() error {
 	if d.Name == "" || d.Doc == "" {
 		return fmt.Errorf("kind %q needs a name and a doc", d.Name)

@@ -2,8 +2,8 @@ package setting
 
 import "strings"
 
-// Nearest returns the candidate that a typing error most likely meant, or "" if none is close.
-// Case, hyphens and underscores do not count.
+// Nearest returns the candidate that the writer of a misspelt name most likely meant, or "" if no
+// candidate is similar. Case, hyphens and underscores do not count.
 func Nearest(typed string, candidates []string) string {
 	best, distance := "", 0
 	for _, c := range candidates {
@@ -15,7 +15,7 @@ func Nearest(typed string, candidates []string) string {
 	return best
 }
 
-// longestName bounds the work for a key of any length.
+// longestName is how many bytes of a name are compared, so that a very long name costs little time.
 const longestName = 64
 
 func fold(s string) string {
@@ -25,8 +25,8 @@ func fold(s string) string {
 	return strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(s))
 }
 
-// editDistance returns the least number of bytes to insert, delete, change or swap with the next
-// byte that turns a into b.
+// editDistance returns the least number of edits that turn a into b. An edit inserts, deletes or
+// changes one byte, or swaps a byte with the next one.
 func editDistance(a, b string) int {
 	before, last, this := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {

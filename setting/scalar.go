@@ -46,7 +46,7 @@ func ParseSize(text string) (Size, error) {
 		}
 	}
 	n, err := strconv.ParseUint(number, 10, 63)
-	octal := len(number) > 1 && number[0] == '0' // YAML 1.1 would read another number
+	octal := len(number) > 1 && number[0] == '0' // YAML 1.1 would read the digits as an octal number
 	if err != nil || octal || n > uint64(math.MaxInt64/unit) {
 		return 0, errSize
 	}

@@ -33,7 +33,7 @@ type Setting struct {
 	// Min and Max are inclusive bounds for durations (nanoseconds), sizes (bytes), counts
 	// and rates (thousandths).
 	Min, Max int64
-	// Step requires that a duration is a multiple of it; 0 for any duration.
+	// Step requires that a duration is a multiple of Step. 0 allows any duration.
 	Step time.Duration
 	// Choices are the values of a choice.
 	Choices []string
@@ -92,7 +92,8 @@ func (s Setting) Format(n int64) string {
 	}
 }
 
-// CheckNumber checks a number against the setting's bounds. The texts are empty if it is allowed.
+// CheckNumber checks a number against the setting's bounds. If the number is allowed, it returns two
+// empty texts.
 func (s Setting) CheckNumber(n int64) (problem, fix string) {
 	switch {
 	case n < s.Min:
@@ -111,8 +112,8 @@ func (s Setting) CheckNumber(n int64) (problem, fix string) {
 	return "", ""
 }
 
-// CheckText checks a text, or one element of a list, against the setting's choices or pattern. The
-// texts are empty if it is allowed.
+// CheckText checks a text, or one element of a list, against the setting's choices or pattern. If the
+// text is allowed, it returns two empty texts.
 func (s Setting) CheckText(value string) (problem, fix string) {
 	if s.Unit == UnitChoice {
 		if slices.Contains(s.Choices, value) {
@@ -125,7 +126,7 @@ func (s Setting) CheckText(value string) (problem, fix string) {
 		if value == "" {
 			return "is missing", fix
 		}
-		return "is not one of its values", fix
+		return "is not one of the allowed values", fix
 	}
 	if s.Pattern == nil || s.Pattern.MatchString(value) {
 		return "", ""
@@ -136,7 +137,8 @@ func (s Setting) CheckText(value string) (problem, fix string) {
 	return "is not " + s.Shape, "write " + s.Shape
 }
 
-// Duration describes a duration between two bounds. A step other than 0 allows only its multiples.
+// Duration describes a duration between two bounds. A step other than 0 allows only multiples of the
+// step.
 func Duration(name string, from, to, step time.Duration, doc string) Setting {
 	return Setting{Name: name, Unit: UnitDuration, Min: int64(from), Max: int64(to), Step: step, Doc: doc}
 }
