@@ -406,6 +406,15 @@ func links(t *testing.T, all []Page) (problems []string) {
 	return problems
 }
 
+// A newcomer decides within a minute, so README.md stays short.
+func TestTheReadmeIsShort(t *testing.T) {
+	t.Parallel()
+	const most = 120
+	if n := strings.Count(read(t, "README.md"), "\n"); n > most {
+		t.Errorf("README.md has %d lines, at most %d: move a part of it to a page of docs/", n, most)
+	}
+}
+
 // TestBadPagesAreFound shows that each check finds a fault. Without it, a check that accepts
 // everything would go unnoticed.
 func TestBadPagesAreFound(t *testing.T) {
