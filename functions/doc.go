@@ -1,8 +1,9 @@
-// Package functions holds the main loops of the four Lambda functions.
+// Package functions has the main function of each of the four Lambda functions: receive, index,
+// prune and dlq. It also has the function feed.
 //
-// The programs below this folder call them with the built-in kinds. Index has one program for each
-// kind of sink. A module that you write calls them with its own kinds, for example in the main
-// package of its index function:
+// The programs below this folder call them with the built-in kinds of sources and sinks. Index has
+// one program for each kind of sink. A module that you write calls them with its own kinds, for
+// example in the main package of its index function:
 //
 //	import (
 //		"github.com/lullhq/lull/functions"
@@ -13,9 +14,9 @@
 //	func main() { functions.Index() }
 //
 // Index links the kinds of sinks. Receive, dlq and index link the kinds of sources; prune links
-// neither. Build the four programs into receive, index, prune and dlq of one folder, each with the
-// name bootstrap, and name the folder in infra.Props.AssetDir. They read the stack's settings from
-// config.json, which is in the same folder.
+// neither. Build the four programs into the folders receive, index, prune and dlq of one folder,
+// each with the name bootstrap, and name that one folder in infra.Props.AssetDir. The functions
+// read the stack's settings from config.json in the same folder.
 //
-// This package is v0, as sink and source are.
+// This package is v0, as the packages sink and source are.
 package functions

@@ -50,7 +50,7 @@ func wireIndex(s *lambda.Setup) (lambda.Handler, error) {
 		return nil, err
 	}
 	s.Table(table.Counts)
-	reader, _ := opened.(sink.Reader) // nil if it cannot be read
+	reader, _ := opened.(sink.Reader) // nil if the sink cannot be read
 	h := &index.Handler{
 		Shards:   s.Reported(table),
 		Flights:  s3.NewFlights(bucket),

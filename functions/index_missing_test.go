@@ -16,7 +16,7 @@ import (
 	_ "github.com/lullhq/lull/source/builtin"
 )
 
-// hold puts a flight of one message into the bucket and returns its state.
+// hold puts a flight of one message into the bucket and returns the state of the flight.
 func hold(t *testing.T, s *lambda.Setup) flight.State {
 	t.Helper()
 	set, err := source.New(s.Config)
@@ -48,8 +48,8 @@ func hold(t *testing.T, s *lambda.Setup) flight.State {
 	}
 }
 
-// The message of the flight is neither written nor deleted. A turn without the table waits. A turn
-// without its manifest fails, and the state machine tries it again.
+// The message of the flight is neither written nor deleted. If the table is missing, the turn
+// waits. If the manifest is missing, the turn fails, and the state machine tries again.
 func TestWhatIsMissingKeepsTheFlightAndIsNamed(t *testing.T) {
 	t.Parallel()
 	for missing, says := range map[string]string{
@@ -66,13 +66,13 @@ func TestWhatIsMissingKeepsTheFlightAndIsNamed(t *testing.T) {
 				return payload, func(answer []byte, err error) {
 					if lost := missing == lambdatest.Bucket; lost || err != nil {
 						if !lost || err == nil {
-							t.Errorf("got %s, %v", answer, err)
+							t.Errorf("got answer %s, error %v", answer, err)
 						}
 						return
 					}
 					var next flight.State
 					if err := json.Unmarshal(answer, &next); err != nil || next.Done || next.Remaining.Count() != 1 {
-						t.Errorf("got %s, %v: want the message still left", answer, err)
+						t.Errorf("got answer %s, error %v: want the message still in the flight", answer, err)
 					}
 				}
 			})

@@ -50,7 +50,7 @@ func TestTheSinkIsWhatTheSettingsSay(t *testing.T) {
 	}
 }
 
-// main is the program of index for a kind of sink.
+// main is the text of the program of index for a kind of sink.
 const main = `// %s is the Lambda function behind the state machine of a sink of this kind: see
 // functions.Index. It links no other kind.
 package main
@@ -65,7 +65,7 @@ import (
 func main() { functions.Index() }
 `
 
-// A function links the kind of its sink and no other: some have large clients.
+// A function links only the kind of its own sink, because some kinds have large clients.
 func TestEachKindHasAProgramOfItsOwn(t *testing.T) {
 	t.Parallel()
 	folders, err := os.ReadDir("index")
@@ -92,7 +92,7 @@ func TestEachKindHasAProgramOfItsOwn(t *testing.T) {
 }
 
 // Receive, prune and dlq link no kind of sink, and the index function links one. All of them must
-// reckon with the same lease.
+// compute the same lease.
 func TestAllFunctionsOfASinkReckonWithOneLease(t *testing.T) {
 	t.Parallel()
 	no := false

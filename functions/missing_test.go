@@ -15,7 +15,7 @@ func TestWhatIsMissingKeepsEveryMessageAndIsNamed(t *testing.T) {
 	for name, tt := range map[string]struct {
 		function string
 		wire     lambda.Wire
-		queue    string // of the messages; empty for a run of prune
+		queue    string // queue of the messages; empty for a run of prune
 		messages []string
 		says     map[string]string
 	}{
@@ -26,7 +26,7 @@ func TestWhatIsMissingKeepsEveryMessageAndIsNamed(t *testing.T) {
 				lambdatest.Table: noTable, lambdatest.Bucket: noBucket,
 				lambdatest.Machine: "state machine arn:aws:states:eu-west-1:123456789012:stateMachine:" +
 					"lull-search-express does not exist",
-				lambdatest.Queue: "", // held messages stay without asking the queue
+				lambdatest.Queue: "", // receive holds the messages without a call to this queue
 			},
 		},
 		"dlq": {
@@ -34,7 +34,7 @@ func TestWhatIsMissingKeepsEveryMessageAndIsNamed(t *testing.T) {
 			[]string{put("a")},
 			map[string]string{lambdatest.Table: noTable},
 		},
-		"dlq of no event": { // it has no row, so it is parked at once
+		"dlq, a message that is not an event": { // such a message has no row, so it is parked at once
 			"dlq", wireDLQ, "lull-search-dead", []string{"no event"}, map[string]string{lambdatest.Bucket: noBucket},
 		},
 		"prune": {
@@ -54,7 +54,7 @@ func TestWhatIsMissingKeepsEveryMessageAndIsNamed(t *testing.T) {
 				}
 				return lambdatest.Batch(t, tt.queue, tt.messages...), func(answer []byte, err error) {
 					if err != nil || failures(t, answer) != len(tt.messages) {
-						t.Errorf("got %s, %v: want every message kept", answer, err)
+						t.Errorf("got answer %s, error %v: want every message kept", answer, err)
 					}
 				}
 			}
@@ -64,7 +64,7 @@ func TestWhatIsMissingKeepsEveryMessageAndIsNamed(t *testing.T) {
 }
 
 // A message that is not an event needs a dead letter. If the dead-letter queue is missing, the
-// message stays.
+// message stays in its queue.
 func TestADeadLetterWithoutAQueueKeepsTheMessage(t *testing.T) {
 	t.Parallel()
 	account := lambdatest.NewAccount(t)

@@ -43,7 +43,7 @@ func wirePrune(s *lambda.Setup) (lambda.Handler, error) {
 		NewID:    flight.NewID,
 	}
 	run := func(ctx context.Context, fired time.Time) error {
-		p := p // one for each run
+		p := p // each run has its own copy
 		p.Fired = fired
 		report, err := p.Run(ctx)
 		s.Journal.Log.InfoContext(ctx, "run", "report", report)

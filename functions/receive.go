@@ -21,7 +21,7 @@ import (
 // flight (design section 6). It does not return.
 func Receive() { lambda.Main("receive", wireReceive) }
 
-// launcher starts executions of the sink's state machines.
+// launcher starts executions of the state machines of the sink.
 func launcher(account sdk.Config, s *lambda.Setup) *stepfunctions.Launcher {
 	return stepfunctions.New(account, stepfunctions.Machines{
 		Express: s.Name(lambda.EnvExpress), Standard: s.Name(lambda.EnvStandard),

@@ -14,9 +14,9 @@ import (
 	"github.com/lullhq/lull/internal/aws/lambda/lambdatest"
 )
 
-// testWiring tests that a function is wired from a complete environment, says which names it needs,
-// all at once and no others, and needs credentials. fits judges what a complete environment
-// makes.
+// testWiring tests how a function is wired. A complete environment is enough. An incomplete one
+// gives an error that names all missing names at once, and no others. The function also needs
+// credentials. fits judges what a complete environment makes.
 func testWiring(t *testing.T, function string, wire lambda.Wire, needed []string,
 	fits func(s *lambda.Setup, h lambda.Handler) bool,
 ) {
@@ -38,7 +38,7 @@ func testWiring(t *testing.T, function string, wire lambda.Wire, needed []string
 		}
 		err := s.Missing()
 		if err == nil {
-			t.Fatal("nothing is missing")
+			t.Fatal("no name is missing, want an error about missing names")
 		}
 		for name := range lambdatest.Environment() {
 			if strings.HasPrefix(name, "LULL_") && name != lambda.EnvSink &&
@@ -58,11 +58,11 @@ func testWiring(t *testing.T, function string, wire lambda.Wire, needed []string
 	})
 }
 
-// testMissing tests a function in an account that lacks a resource named in its environment: a
-// wrong ARN, another region, a table deleted by mistake. says has, for each missing resource, the
-// text that the log must contain. The log never quotes a document, and no message is deleted.
+// testMissing tests a function in an account that lacks a resource of its environment, because of a
+// wrong ARN, another region, or a table deleted by mistake. says has, for each missing resource,
+// the text that the log must contain. The log never quotes a document, and no message is deleted.
 // prepare runs while the resource exists. It returns the event for the function, and the check of
-// its answer.
+// the function's answer.
 func testMissing(t *testing.T, function string, wire lambda.Wire, says map[string]string,
 	prepare func(t *testing.T, s *lambda.Setup) (event []byte, check func(answer []byte, err error)),
 ) {
@@ -83,19 +83,19 @@ func testMissing(t *testing.T, function string, wire lambda.Wire, says map[strin
 				t.Errorf("want %q and no content in the log:\n%s", want, &log)
 			}
 			if n := account.Calls("Delete") + account.Calls("DELETE"); n != 0 {
-				t.Errorf("%d requests to delete", n)
+				t.Errorf("%d requests to delete a message, want none", n)
 			}
 		})
 	}
 }
 
-// The log's text about a missing table or bucket.
+// These are the texts in the log about a missing table or bucket.
 const (
 	noTable  = "table lull-shards or its index waiting does not exist"
 	noBucket = "bucket lull-123456789012-eu-west-1 does not exist"
 )
 
-// failures is how many messages an answer keeps.
+// failures returns how many messages an answer keeps.
 func failures(t testing.TB, answer []byte) int {
 	t.Helper()
 	var a struct {
@@ -107,10 +107,10 @@ func failures(t testing.TB, answer []byte) int {
 	return len(a.BatchItemFailures)
 }
 
-// content is the content of the documents, which must not appear in a log.
+// content is the content of the documents, which must not appear in any log.
 const content = "hidden"
 
-// put is the body of an event that puts a document.
+// put returns the body of an event that puts a document.
 func put(id string) string {
 	return fmt.Sprintf(`{"type":"doc.changed","collection":"content","subject":%q,"sequence":"1","data":{"title":%q}}`,
 		id, content)

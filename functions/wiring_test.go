@@ -8,7 +8,7 @@ import (
 	"github.com/lullhq/lull/internal/aws/lambda"
 )
 
-// queues reports whether a handler has one for each of these queues, and no other.
+// queues reports whether a handler has a queue for each of these names, and no other queue.
 func queues(names ...string) func(*lambda.Setup, lambda.Handler) bool {
 	return func(_ *lambda.Setup, h lambda.Handler) bool {
 		q, ok := h.(*lambda.Queues)
@@ -22,7 +22,7 @@ func TestWiring(t *testing.T) {
 	own := []string{lambda.EnvTable, lambda.EnvBucket, lambda.EnvLiveQueue, lambda.EnvBulkQueue}
 	for function, tt := range map[string]struct {
 		wire  lambda.Wire
-		needs []string // beside own
+		needs []string // names that the function needs, besides its own queue
 		fits  func(s *lambda.Setup, h lambda.Handler) bool
 	}{
 		"receive": {

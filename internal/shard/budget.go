@@ -6,41 +6,41 @@ import (
 )
 
 // A sink that throttles has a budget, which all flights share in its health row (ADR 0022). The row
-// holds the speed, and the time up to which this speed has been handed out to flights. The speed is
-// a function of time, so that its growth needs no write. All speeds are in thousandths of a
-// document a second.
+// has the speed, and the time up to which flights have taken this speed. The speed is a function of
+// time, so that its growth needs no write. All speeds are in thousandths of a document a second.
 const (
-	slowestPace = 500 // the lowest speed: a slower sink counts as one that takes nothing
-	noLimit     = 1e8 // from this speed on, flights do not ask for a share
+	slowestPace = 500 // the lowest speed: a slower sink counts as a sink that accepts nothing
+	noLimit     = 1e8 // from this speed on, flights need no share of the budget
 
 	// ProbePace is the speed after a probe of a sink that can be probed only with documents.
 	ProbePace = 1000
 	// RestartPace is the speed after a probe that succeeded, after a long outage: see [Restart].
 	RestartPace = 16000
-	// TripPace is the speed up to which a request of which nothing was applied opens the circuit.
+	// TripPace is a low speed. If the sink applies nothing of a request at this speed or a lower
+	// one, the circuit opens.
 	TripPace = 2000
 
-	// slowStart is how long the speed takes to double, as long as lull does not know what the sink
-	// takes.
+	// slowStart is the time in which the speed doubles, as long as lull does not know what the sink
+	// accepts.
 	slowStart = 8 * time.Second
-	// cubicScale sets the time scale of the growth after a cut: the speed doubles in this time once
-	// it has reached the speed before the cut again.
+	// cubicScale is the time scale of the growth after a cut. Once the speed has reached the speed
+	// before the cut again, it doubles in this time.
 	cubicScale = 40 * time.Second
-	// forgotten is how long a budget counts after its last cut.
+	// forgotten is how long after its last cut a budget counts.
 	forgotten = 3 * time.Minute
 	// cutEvery is the shortest time between two cuts. Running requests were sent at the speed
 	// before the last cut, so they do not show whether the new speed is too high.
 	cutEvery = 3 * time.Second
-	// A cut reduces the speed by a percentage: cutMost if the whole request was throttled, less if
-	// a part was, and at least cutLeast. It is doubled while the speed is below that of the last
-	// cut.
+	// A cut reduces the speed by a percentage. It is cutMost if the whole request was throttled,
+	// less if only a part was, and at least cutLeast. The percentage is doubled while the speed is
+	// below the speed before the last cut.
 	cutMost  = 20
 	cutLeast = 3
 )
 
-// Pace returns how fast documents may go to the sink, 0 for no limit. After a cut it follows the
-// curve of TCP CUBIC (RFC 9438): fast up to the speed before the cut, slow near it, then fast
-// again.
+// Pace returns how fast documents may be sent to the sink, 0 for no limit. After a cut, the speed
+// follows the curve of TCP CUBIC (RFC 9438). It grows fast up to the speed before the cut, slowly
+// near that speed, then fast again.
 func Pace(r Row, now Micros) int64 {
 	t := now.Sub(r.RateAt)
 	if r.RateAt == 0 || t >= forgotten || t <= -forgotten {
@@ -61,7 +61,7 @@ func Pace(r Row, now Micros) int64 {
 	return max(int64(pace), slowestPace)
 }
 
-// Lesser returns the lower of two speeds. 0 means any speed.
+// Lesser returns the lower of two speeds. The speed 0 means no limit.
 func Lesser(a, b int64) int64 {
 	if a == 0 || b > 0 && b < a {
 		return b
@@ -69,15 +69,15 @@ func Lesser(a, b int64) int64 {
 	return a
 }
 
-// SlowStart reports whether the speed grows after a pause or an outage: the sink has not throttled
-// since then.
+// SlowStart reports whether the speed grows after a pause or an outage, and the sink has not
+// throttled since then.
 func SlowStart(r Row, now Micros) bool { return r.RateTop == 0 && Pace(r, now) > 0 }
 
 // Restart returns the speed after a successful probe. After a long outage many documents wait, and
-// the sink has empty caches, so the speed is low. A circuit that opened for a second was most often
-// opened by one request without an answer. Then few documents wait, and the lowest speed would slow
-// the sink for half a minute each time. A sink that throttled before gets at most its earlier
-// speed, or RestartPace.
+// the sink has empty caches, so the speed is low. A circuit that opened only for a second was most
+// often opened by one request without an answer. Few documents wait then, and the lowest speed
+// would slow the sink for half a minute each time. A sink that throttled before gets at most its
+// earlier speed, or RestartPace.
 func Restart(r Row, now Micros) int64 {
 	pace := int64(RestartPace)
 	if level := max(r.Level, 1); level <= 3 {
@@ -89,7 +89,7 @@ func Restart(r Row, now Micros) int64 {
 	return pace
 }
 
-// Worth returns how many documents may go at a speed in a time.
+// Worth returns how many documents may be sent at a speed in a time.
 func Worth(long time.Duration, pace int64) float64 { return long.Seconds() * float64(pace) / 1000 }
 
 // Cost returns the time that documents take at a speed.
@@ -99,8 +99,9 @@ func Cost(documents float64, pace int64) time.Duration {
 
 // Cut lowers the speed for all flights after the sink throttled a request. Of this request, the
 // sink applied some documents and throttled others. r is the row as it was just read. ceiling is
-// the highest speed allowed by the settings, 0 for none. The write is refused if another flight has
-// cut since r was read. The second result is false if the last cut is too recent for another one.
+// the highest speed that the settings allow, 0 for none. The write is refused if another flight has
+// cut the speed since r was read. The second result is false if the last cut is too recent for
+// another cut.
 func Cut(sink string, r Row, now Micros, applied, throttled int, ceiling int64) (Write, bool) {
 	since := now.Sub(r.RateAt)
 	if r.RateAt != 0 && since < cutEvery && since > -forgotten {
@@ -112,22 +113,22 @@ func Cut(sink string, r Row, now Micros, applied, throttled int, ceiling int64) 
 	}
 	pace := Pace(r, now)
 	if pace == 0 {
-		// This is the first cut: what the sink applied is the best guess. Time that was handed out
-		// long ago counts no more.
+		// This is the first cut, so the number of applied documents is the best guess of the speed.
+		// Time that flights took long ago does not count any more.
 		rate := Lesser(min(max(int64(applied)*1000, slowestPace), noLimit/2), ceiling)
 		w.Update = append(w.Update, set(AttrRate, numberValue(rate)))
 		w.Update = append(w.Update, remove(AttrRateTop, AttrPaidUntil)...)
 		return w, true
 	}
-	// If flights used only a part of the speed, the sink was throttling at that part. The share of
-	// the time that was handed out shows it.
+	// If flights used only a part of the speed, the sink was already throttling at that part. The
+	// share of the time that flights have taken shows how large the part was.
 	pace = Lesser(pace, ceiling)
 	if used := float64(r.Paid) / float64((since + Ahead(r, now)).Microseconds()); r.Paid > 0 && used < 1 {
 		pace = max(int64(float64(pace)*used), slowestPace)
 	}
 	top, less := pace, max(int64(cutMost*throttled/max(applied+throttled, 1)), cutLeast)
 	if r.RateTop == 0 || pace < r.RateTop {
-		// The sink takes less than at the last cut: cut twice as much, and aim lower.
+		// The sink accepts less than at the last cut: cut twice as much, and aim at a lower speed.
 		less *= 2
 		top -= pace * less / 200
 	}
@@ -136,9 +137,9 @@ func Cut(sink string, r Row, now Micros, applied, throttled int, ceiling int64) 
 	return w, true
 }
 
-// Spend hands out the next part of the budget to the caller. It begins at the old paid_until, which
-// the image of a successful write shows. It is refused if paid_until is in the past, or further
-// ahead than the caller allows.
+// Spend gives the next part of the budget to the caller. The part begins at the old paid_until,
+// which the image of a successful write shows. Spend is refused if paid_until is in the past, or
+// further ahead than the caller allows.
 func Spend(sink string, now Micros, long, ahead time.Duration) Write {
 	return Write{Transition: SPEND, Doc: HealthRow(sink), Cond: []Clause{
 		known(),
@@ -150,8 +151,9 @@ func Spend(sink string, now Micros, long, ahead time.Duration) Write {
 	}}
 }
 
-// SpendFirst hands out time from now on. It is refused if time is handed out already, unless only a
-// clock far ahead can have handed it out.
+// SpendFirst gives time from now on to the caller. It is refused if flights have already taken time
+// from now on. A paid_until so far ahead that only a wrong clock can have written it does not
+// count.
 func SpendFirst(sink string, now Micros, long time.Duration) Write {
 	return Write{Transition: SPENDFirst, Doc: HealthRow(sink), Cond: []Clause{
 		known(),
@@ -162,9 +164,9 @@ func SpendFirst(sink string, now Micros, long time.Duration) Write {
 	}}
 }
 
-// Yield returns time that was handed out and is not used. It takes the time from the end, because
-// other flights own the parts in between. It is refused if less than that time is handed out from
-// now on.
+// Yield returns time of the budget that a flight took and does not use. Yield removes the time at
+// the end, because other flights own the parts in between. It is refused if flights have taken less
+// than that time from now on.
 func Yield(sink string, now Micros, long time.Duration) Write {
 	return Write{Transition: YIELD, Doc: HealthRow(sink), Cond: []Clause{
 		known(),
@@ -175,17 +177,17 @@ func Yield(sink string, now Micros, long time.Duration) Write {
 	}}
 }
 
-// SendBurst bounds a burst to a sink with a ceiling: the documents of this much time may go at
-// once, if none went before. One document may always go.
+// SendBurst bounds a burst to a sink with a ceiling. If no documents were sent before, the
+// documents of this much time may be sent at once. One document may always be sent.
 const SendBurst = time.Second
 
-// Send counts documents before they go to a sink with a ceiling. long is the time that they take at
-// the ceiling. Each write moves sent_until by this time, and sent_until may be [SendBurst] ahead of
-// now. So in any time T, at most the documents of T plus SendBurst go. The write is refused if the
-// documents have to wait.
+// Send counts documents before they are sent to a sink with a ceiling. long is the time that the
+// documents take at the ceiling. Each write moves sent_until by this time, and sent_until may be
+// [SendBurst] ahead of now. So in any time T, at most the documents of T plus SendBurst are sent.
+// The write is refused if the documents have to wait.
 //
-// r is the row as it was last read, and decides the form. The count starts at now if sent_until is
-// in the past, or so far ahead that only a wrong clock can have written it.
+// r is the row as it was last read. It decides the form of the write. The count starts at now if
+// sent_until is in the past, or so far ahead that only a wrong clock can have written it.
 func Send(sink string, r Row, now Micros, long time.Duration) Write {
 	w := Write{Transition: SEND, Doc: HealthRow(sink), Cond: []Clause{
 		known(),
@@ -199,20 +201,20 @@ func Send(sink string, r Row, now Micros, long time.Duration) Write {
 	return w
 }
 
-// SendAfter returns how long documents have to wait. long is the time that they take at the
-// ceiling.
+// SendAfter returns how long documents have to wait before they may be sent. long is the time that
+// they take at the ceiling.
 func SendAfter(r Row, now Micros, long time.Duration) time.Duration {
 	ahead := r.SentUntil.Sub(now)
 	if ahead > forgotten {
-		return 0 // a clock far ahead wrote it
+		return 0 // a clock that was far ahead wrote sent_until
 	}
 	return max(ahead-max(SendBurst-long, 0), 0)
 }
 
-// Ahead returns how much time of the budget is handed out from now on.
+// Ahead returns how much time of the budget flights have taken from now on.
 func Ahead(r Row, now Micros) time.Duration {
 	if ahead := r.PaidUntil.Sub(now); ahead <= forgotten {
 		return max(ahead, 0)
 	}
-	return 0 // a clock far ahead wrote it
+	return 0 // a clock that was far ahead wrote paid_until
 }

@@ -1,8 +1,8 @@
 package shard
 
-// Because adds to a write of a health row why its service does not take what it is sent: a class
-// and names, never content. It is cut. The row keeps it after the service is back, until the next
-// one takes its place. No condition looks at it.
+// Because adds to a write of a health row the reason why the service does not accept its requests:
+// a class and names, never content. The text is cut to [MaxLastError] bytes. The row keeps the text
+// after the service is back, until another text replaces it. No condition reads the text.
 func (w Write) Because(why string) Write {
 	if why != "" {
 		w.Update = append(w.Update, set(AttrLastError, textValue(cut(why))))

@@ -1,17 +1,17 @@
 package shard
 
-// InSink is what a sink holds of a document. The zero InSink means that it holds nothing.
+// InSink is what a sink has of a document. The zero InSink means that the sink does not have it.
 type InSink struct {
 	Key   OrderKey
-	Fence Fence // the time of the claim that wrote it
+	Fence Fence // the time of the claim under which the copy was written
 	Bytes Bytes // whether the bytes match the content in the row
 }
 
-// Bytes says whether the bytes in a sink are those that the row committed.
+// Bytes says whether the bytes in a sink are the bytes that the row committed.
 type Bytes byte
 
-// BytesUnknown means that the bytes were not compared: the row has no content, or one of another
-// generation of the sink.
+// BytesUnknown means that the bytes were not compared, because the row has no content, or a content
+// of another generation of the sink.
 const (
 	BytesUnknown Bytes = iota
 	BytesSame
@@ -24,18 +24,20 @@ type Difference byte
 // The differences. Only Behind and Undone can be repaired from the row and the sink alone.
 const (
 	NoDifference Difference = iota
-	Busy                    // a flight writes it, or did so a moment ago: look again later
-	Waiting                 // a version newer than row and copy is pending, or must arrive after a reset
+	Busy                    // a flight writes the document, or did so a moment ago: look again later
+	Waiting                 // a version newer than the row and the copy is pending, or must arrive after a reset
 	Behind                  // the copy is newer than the row: RAISE
-	Undone                  // the row committed a delete, and an older copy is there: REASSERT
-	Missing                 // the row committed a put, and there is no copy: resync
-	Older                   // the row committed a put, and the copy is older: resync
-	OtherClass              // the copy's versions do not compare with the row's: resync
+	Undone                  // the row committed a delete, but the sink has an older copy: REASSERT
+	Missing                 // the row committed a put, but the sink has no copy: resync
+	Older                   // the row committed a put, but the copy is older: resync
+	OtherClass              // the copy's versions cannot be compared with the row's: resync
 	Stranger                // lull did not write the copy, and no row expects one; Compare does not return it
-	Changed                 // the copy has the committed version, but other bytes: another program changed it; resync
+	// the copy has the committed version, but other bytes, because another program changed it:
+	// resync
+	Changed
 )
 
-// String is the word used in answers and logs.
+// String returns the word for the difference in answers and logs.
 func (d Difference) String() string {
 	return [...]string{
 		"same", "busy", "waiting", "behind", "undone", "missing", "older", "other_class", "stranger", "changed",
@@ -45,10 +47,11 @@ func (d Difference) String() string {
 // Drift reports whether the difference stays until an operator repairs it.
 func (d Difference) Drift() bool { return d >= Behind }
 
-// Compare returns how the sink's copy differs from the row. The caller reads the row consistently,
-// before the copy. quiet is a moment in the past: every lease that was held then has ended, and
-// what was committed then is visible in the sink. kept is the age limit of rows: for a copy that
-// was written before it, the row may have been deleted, or created again without a commit.
+// Compare returns how the sink's copy differs from the row. The caller must read the row
+// consistently, before it reads the copy. quiet is a moment in the past. Every lease that was held
+// at that moment has ended, and every version that was committed by then is visible in the sink.
+// kept is the age limit of rows. If a copy was written before kept, its row may have been deleted,
+// or created again without a commit.
 func Compare(r Row, c InSink, quiet, kept Micros) Difference {
 	switch {
 	case r.Foreign(), r.LeaseUntil >= quiet && r.LeaseUntil != 0, r.LastWrite >= quiet && r.LastWrite != 0:
@@ -58,7 +61,7 @@ func Compare(r Row, c InSink, quiet, kept Micros) Difference {
 	case r.Committed == c.Key:
 		return NoDifference
 	case r.Committed.IsFloor() && (Micros(c.Fence) <= r.LastWrite || r.Took(c.Key)):
-		return Waiting // a reset made older writes count no more: the copy is not newer
+		return Waiting // after a reset, older writes do not count: the copy is not newer
 	case r.VersionClass != 0 && c.Key != "" && c.Key.Class() != r.VersionClass:
 		return OtherClass
 	case c.Key > r.Committed && r.Committed == "" && Micros(c.Fence) < kept:
@@ -66,7 +69,7 @@ func Compare(r Row, c InSink, quiet, kept Micros) Difference {
 	case c.Key > r.Committed && !r.Took(c.Key):
 		return Behind
 	case r.CommittedOp == Put && c.Key != "" && c.Bytes == BytesSame:
-		return NoDifference // committed without a write to the sink: see Keep
+		return NoDifference // committed by KEEP, without a write to the sink
 	case r.CommittedOp == Delete && c.Key == "":
 		return NoDifference
 	case r.Pending > r.Committed:
@@ -79,7 +82,7 @@ func Compare(r Row, c InSink, quiet, kept Micros) Difference {
 	return Older
 }
 
-// SameEvent reports whether two keys are of one event: they differ at most in their resync runs.
+// SameEvent reports whether two keys belong to one event: they differ at most in their resync runs.
 func (k OrderKey) SameEvent(other OrderKey) bool {
 	a, errA := k.Parts()
 	b, errB := other.Parts()
@@ -87,10 +90,10 @@ func (k OrderKey) SameEvent(other OrderKey) bool {
 		a.Digest == b.Digest
 }
 
-// Beyond reports whether the row has a version newer than an event, whatever the event's resync
-// run. That is a later version that was committed, or the same version with other content that
-// arrived after it. A later version that is only pending does not count: the sink may still refuse
-// it, and then this event is the newest.
+// Beyond reports whether the row has a newer version than an event, whatever the resync run of the
+// event is. A later version counts if it was committed. The same version with other content counts
+// if it arrived after the event. A later version that is only pending does not count: the sink may
+// still refuse it, and then this event is the newest.
 func (r Row) Beyond(k OrderKey) bool {
 	beyond := func(known OrderKey) bool { return known > k && !known.SameEvent(k) }
 	return beyond(r.Committed) || beyond(r.Pending) && !LaterVersion(r.Pending, k) ||

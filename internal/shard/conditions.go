@@ -5,16 +5,17 @@ import (
 	"unicode/utf8"
 )
 
-// This file holds the conditions of the writes of a document's row (design section 5). Those of
+// This file has the conditions of the writes of a document's row (design section 5). The writes of
 // operators are in reset.go and repair.go. A condition is a list of clauses that must all hold.
-// CLAIM's "pending = k or (pending > k and burst_start <= cap)" is written as two clauses:
-// (pending >= k) and (pending = k or burst_start <= cap), which is the same.
+// CLAIM's "pending = k or (pending > k and burst_start <= cap)" is written as two clauses, which
+// mean the same: (pending >= k) and (pending = k or burst_start <= cap).
 
-// MaxLastError is the greatest length of last_error in bytes. It is short because each write of a
+// MaxLastError is the greatest length of last_error in bytes. It is short, because each write of a
 // row above 1 KB costs twice as much.
 const MaxLastError = 200
 
-// known requires a schema that this code understands. All writes share it.
+// known is the clause that requires a schema which this code understands. All writes have this
+// clause.
 func known() Clause { return knownSchema }
 
 var knownSchema = absentOr(AttrSchema, AtMost, numberValue(SchemaVersion))
@@ -31,9 +32,9 @@ func remove(attrs ...Attr) []Action {
 	return out
 }
 
-// settled ends a burst: no version is pending any more. The row gets a time to expire, in seconds,
-// in case prune does not delete it.
-func settled(expires int64) []Action {
+// endBurst ends a burst, because no version is pending any more. The row gets a time to expire, in
+// seconds, in case prune does not delete the row.
+func endBurst(expires int64) []Action {
 	expiry := set(AttrExpiresAt, numberValue(expires))
 	return append([]Action{expiry}, remove(AttrPending, AttrBurstStart, AttrFlight)...)
 }
@@ -44,13 +45,13 @@ type Admission struct {
 	Key    OrderKey
 	Class  Class
 	Flight string
-	Group  string // the message group, a tenant; if empty, the row keeps its own
+	Group  string // the message group, a tenant; if empty, the row keeps its group
 	Now    Micros
-	Aged   bool // the message is older than retention - producerLateness: only a row with a commit can judge it
+	Aged   bool // the message is older than retention - producerLateness, so only a row with a commit can judge it
 }
 
 // Admit makes k the pending version. It is refused if k is old, stored as a dead letter, taken back
-// or of another class.
+// by an operator, or of another class.
 func Admit(a Admission) Write {
 	k := keyValue(a.Key)
 	class := textValue(string(rune(a.Class)))
@@ -65,7 +66,7 @@ func Admit(a Admission) Write {
 	if a.Aged {
 		w.Cond = append(w.Cond, must(AttrCommitted, Exists, Value{}))
 	}
-	w.Update = append(make([]Action, 0, 9), // with all below
+	w.Update = append(make([]Action, 0, 9), // capacity for all actions below
 		set(AttrVersionClass, class),
 		set(AttrPending, k),
 		Action{Verb: SetIfAbsent, Attr: AttrBurstStart, Val: timeValue(a.Now)},
@@ -81,17 +82,17 @@ func Admit(a Admission) Write {
 type Bid struct {
 	Doc         DocID
 	Key         OrderKey
-	Token       Token  // new for this claim
-	Now         Micros // the claim's time
-	Fence       Micros // see NextFence; 0 for the claim's time
-	Until       Micros // >= the invocation's hard deadline + guard + applyDelay
-	Cap         Micros // an older version than pending may be claimed if the burst began by then
+	Token       Token  // a new token for this claim
+	Now         Micros // the time of the claim
+	Fence       Micros // result of NextFence; 0 for the time of the claim
+	Until       Micros // end of the lease: >= the invocation's hard deadline + guard + applyDelay
+	Cap         Micros // a version older than the pending one may be claimed if the burst began by this time
 	MinInterval time.Duration
 	Again       bool // the row shows claimed = k: an earlier claim of the same version was not committed
 }
 
-// Claim takes the lease for writing k. If a CLAIM is refused, the row shows whether this claim had
-// been applied before: see [OwnClaim].
+// Claim takes the lease for writing k. If the row refuses a CLAIM, [OwnClaim] says whether an
+// earlier try of this claim was applied.
 func Claim(b Bid) Write {
 	k := keyValue(b.Key)
 	claimed, was := absentOr(AttrClaimed, Less, k), Action{
@@ -106,7 +107,7 @@ func Claim(b Bid) Write {
 	if b.Fence > b.Now {
 		paced = append(paced, Term{AttrLastWrite, Greater, timeValue(b.Now.Add(MaxAhead))})
 	}
-	return Write{Transition: form, Doc: b.Doc, Cond: append(append(make([]Clause, 0, 11), // with the fences
+	return Write{Transition: form, Doc: b.Doc, Cond: append(append(make([]Clause, 0, 11), // capacity for the fences, too
 		known(),
 		absentOr(AttrCommitted, Less, k),
 		claimed,
@@ -121,36 +122,39 @@ func Claim(b Bid) Write {
 		was,
 		set(AttrClaimed, k),
 		{Verb: Add, Attr: AttrAttempts, Val: numberValue(1)},
-		remove(AttrContent)[0], // from now on the sink may hold other bytes
-	}, remembered(b.Now, b.Fence)...)}
+		remove(AttrContent)[0], // from now on the sink may have other bytes
+	}, rememberFence(b.Now, b.Fence)...)}
 }
 
-// Lease returns the lease that the claim gets.
+// Lease returns the lease that the claim gets if it is applied.
 func (b Bid) Lease() Lease {
 	return Lease{Doc: b.Doc, Key: b.Key, Token: b.Token, At: max(b.Now, b.Fence), Ahead: b.Fence > b.Now}
 }
 
-// Lease is a claim that was granted: what COMMIT, RELEASE and REJECT need to know about it.
+// Lease is a claim that was granted. It has what COMMIT, RELEASE and REJECT need to know about the
+// claim.
 type Lease struct {
 	Doc   DocID
 	Key   OrderKey
 	Token Token
 	At    Micros // the fence: the claim's time, unless Ahead
-	Ahead bool   // the row's fences lie ahead of the clock, so last_write holds this one
+	Ahead bool   // the row's fences are ahead of the clock, so last_write holds the fence of this claim
 
-	Content Content // of the document written under this lease; empty if KEEP must not recognise it; the writer sets it
+	// content of the document written under this lease, set by the writer; empty if KEEP must not
+	// recognise the document
+	Content Content
 }
 
-// Commit makes k the committed version. The newest image of the row decides the form. If a newer
-// version is pending, its burst starts now. Otherwise the burst has ended, and the row gets a time
-// to expire, in seconds.
+// Commit makes k the committed version. The newest image of the row decides the form of the write.
+// If a newer version is pending, its burst starts now. Otherwise the burst has ended, and the row
+// gets a time to expire, in seconds.
 func Commit(l Lease, op Operation, now Micros, expires int64, image Row) Write {
 	k := keyValue(l.Key)
 	w := Write{Transition: COMMIT, Doc: l.Doc, Cond: []Clause{
 		known(),
 		must(AttrOwner, Equal, textValue(string(l.Token))),
 		absentOr(AttrCommitted, Less, k),
-	}, Update: append(make([]Action, 0, 15), // with all below
+	}, Update: append(make([]Action, 0, 15), // capacity for all actions below
 		set(AttrCommitted, k),
 		set(AttrCommittedOp, textValue(string(op))),
 		set(AttrLastWrite, timeValue(max(now, l.At))))}
@@ -168,7 +172,7 @@ func Commit(l Lease, op Operation, now Micros, expires int64, image Row) Write {
 		return w
 	}
 	w.Cond = append(w.Cond, absentOr(AttrPending, AtMost, k))
-	w.Update = append(w.Update, settled(expires)...)
+	w.Update = append(w.Update, endBurst(expires)...)
 	return w
 }
 
@@ -177,15 +181,15 @@ type Kept struct {
 	Doc        DocID
 	Key        OrderKey
 	Now        Micros
-	Cap        Micros // as in a [Bid]
-	Expires    int64  // seconds
-	Generation string // of the sink that holds the document: see [ContentOf]
+	Cap        Micros // the same as in a [Bid]
+	Expires    int64  // time to expire, in seconds
+	Generation string // generation of the sink's index that has the document: see [ContentOf]
 	Document   []byte // the bytes that the sink would get
 }
 
-// Keep commits k without writing to the sink, because the sink already holds these bytes. They are
-// the bytes of the committed version, and no version was claimed after it. last_write stays. ok is
-// false if the image shows other bytes or none.
+// Keep commits k without writing to the sink, because the sink already has these bytes. They are
+// the bytes of the committed version, and no version was claimed after it. last_write does not
+// change. ok is false if the image shows other bytes or none.
 func Keep(n Kept, image Row) (w Write, ok bool) {
 	k, was := keyValue(n.Key), ContentOf(n.Generation, image.Committed, n.Document)
 	if image.Content != was || image.Committed >= n.Key {
@@ -211,28 +215,29 @@ func Keep(n Kept, image Row) (w Write, ok bool) {
 		return w, true
 	}
 	w.Cond = append(w.Cond, must(AttrPending, Equal, k))
-	w.Update = append(w.Update, settled(n.Expires)...)
+	w.Update = append(w.Update, endBurst(n.Expires)...)
 	return w, true
 }
 
-// ends is how RELEASE and REJECT end the lease. lease_until becomes the fence, so that the next
-// fence must be greater. If last_write holds the fence already, lease_until is removed.
-func (l Lease) ends() Action {
+// endLease is the action with which RELEASE and REJECT end the lease. lease_until becomes the
+// fence, so that the next fence must be greater. If last_write already holds the fence, lease_until
+// is removed.
+func (l Lease) endLease() Action {
 	if l.Ahead {
 		return remove(AttrLeaseUntil)[0]
 	}
 	return set(AttrLeaseUntil, timeValue(l.At))
 }
 
-// Release returns the lease. The caller knows that the sink applied no request made under it.
-// claimed stays. lease_until becomes the claim's time, because the next fence must be greater.
-// refused says that the sink refused this document, which counts as a refusal.
+// Release returns the lease. The caller knows that the sink applied no request of this claim.
+// claimed does not change. lease_until becomes the claim's time, because the next fence must be
+// greater. refused says that the sink refused this document, and is counted.
 func Release(l Lease, lastError string, refused bool) Write {
 	w := Write{Transition: RELEASE, Doc: l.Doc, Cond: []Clause{
 		known(),
 		must(AttrOwner, Equal, textValue(string(l.Token))),
 	}, Update: append([]Action{
-		l.ends(),
+		l.endLease(),
 		set(AttrLastError, textValue(cut(lastError))),
 	}, remove(AttrOwner, AttrAttempts)...)}
 	if refused {
@@ -242,8 +247,8 @@ func Release(l Lease, lastError string, refused bool) Write {
 }
 
 // Reject ends a version whose dead letter is stored. claimed returns to its value before this
-// version, so that the newest older version still held may be written. The newest image of the row
-// decides the form.
+// version, so that the newest older version of a flight may be written. The newest image of the row
+// decides the form of the write.
 func Reject(l Lease, lastError string, expires int64, image Row) Write {
 	k := keyValue(l.Key)
 	w := Write{Transition: REJECT, Doc: l.Doc, Cond: []Clause{
@@ -257,7 +262,7 @@ func Reject(l Lease, lastError string, expires int64, image Row) Write {
 	}
 	w.Update = append(w.Update,
 		set(AttrDead, k),
-		l.ends(),
+		l.endLease(),
 		set(AttrLastError, textValue(cut(lastError))))
 	w.Update = append(w.Update, remove(AttrOwner, AttrClaimedWas, AttrAttempts, AttrRefusals)...)
 	if image.Pending != l.Key {
@@ -266,14 +271,14 @@ func Reject(l Lease, lastError string, expires int64, image Row) Write {
 		return w
 	}
 	w.Cond = append(w.Cond, must(AttrPending, Equal, k))
-	w.Update = append(w.Update, settled(expires)...)
+	w.Update = append(w.Update, endBurst(expires)...)
 	return w
 }
 
-// Park marks a version as dead. Its dead letter is stored, and no flight writes it. dlq calls it
-// for messages that SQS moved to the dead-letter queue, receive for a dead letter with the reason
-// dead_deadline. The second form is for a row in which k is not pending. If that row is new, it
-// gets a time to expire.
+// Park marks a version as dead. Its dead letter is stored, and no flight writes the version. dlq
+// parks messages that SQS moved to the dead-letter queue. receive parks dead letters with the
+// reason dead_deadline. The second form is for a row in which k is not pending. If that row is new,
+// it gets a time to expire.
 func Park(doc DocID, k OrderKey, now Micros, expires int64, image Row) Write {
 	key := keyValue(k)
 	w := Write{Transition: PARK, Doc: doc, Cond: []Clause{
@@ -290,13 +295,13 @@ func Park(doc DocID, k OrderKey, now Micros, expires int64, image Row) Write {
 		return w
 	}
 	w.Cond = append(w.Cond, must(AttrPending, Equal, key))
-	w.Update = append(w.Update, settled(expires)...)
+	w.Update = append(w.Update, endBurst(expires)...)
 	return w
 }
 
 // Redrive removes the mark of a dead letter before the dead letter is sent again. It is refused
-// while a flight works on the version. If the row's dead is another key, no write is needed: see
-// [MayRedrive].
+// while a flight works on the version. If the row marks another key as dead, no write is needed:
+// see [MayRedrive].
 func Redrive(doc DocID, k OrderKey, now Micros) Write {
 	key := keyValue(k)
 	return Write{Transition: REDRIVE, Doc: doc, Cond: []Clause{
@@ -307,7 +312,7 @@ func Redrive(doc DocID, k OrderKey, now Micros) Write {
 	}, Update: remove(AttrDead)}
 }
 
-// Collect deletes a row that is not needed any more, if it has not changed since prune read it: see
+// Collect deletes a row that is no longer needed, if it has not changed since prune read it: see
 // [Collectable].
 func Collect(read Row, now Micros) Write {
 	return Write{Transition: COLLECT, Doc: read.Doc, Drop: true, Cond: append([]Clause{
@@ -317,7 +322,8 @@ func Collect(read Row, now Micros) Write {
 		AttrExpiresAt)...)}
 }
 
-// same requires that these attributes have not changed since the row was read.
+// same returns the clauses which require that these attributes have not changed since the row was
+// read.
 func same(read Row, attrs ...Attr) []Clause {
 	out := make([]Clause, len(attrs))
 	for i, a := range attrs {
@@ -327,7 +333,8 @@ func same(read Row, attrs ...Attr) []Clause {
 	return out
 }
 
-// still requires that an attribute has the value that was read, or is absent if that value is zero.
+// still returns the clause which requires that an attribute has the value v, or is absent if v is
+// zero.
 func still(a Attr, v Value) Clause {
 	if v.Text == "" && v.Num == 0 {
 		return must(a, Absent, Value{})
@@ -335,8 +342,8 @@ func still(a Attr, v Value) Clause {
 	return must(a, Equal, v)
 }
 
-// cut shortens an error to MaxLastError bytes without breaking a character. An empty error becomes
-// "unknown", because a row does not store empty strings.
+// cut shortens an error to MaxLastError bytes, without cutting a character apart. An empty error
+// becomes "unknown", because a row does not store empty strings.
 func cut(s string) string {
 	if s == "" {
 		return "unknown"

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// MaxIDBytes is the longest document id accepted, in bytes (docs/events.md).
+// MaxIDBytes is the length of the longest document id that lull accepts, in bytes (docs/events.md).
 const MaxIDBytes = 512
 
 // Collection names a set of documents that live in the same sinks: [a-z0-9][a-z0-9-]{0,31}.
@@ -24,11 +24,11 @@ func (c Collection) Validate() error {
 }
 
 // DocID is the partition key of a row. It is "<collection>#<id>" for the first sink of the
-// collection, and "<collection>@<sink>#<id>" for each further one (ADR 0049). Keys of rows that are
-// not documents begin with "!".
+// collection, and "<collection>@<sink>#<id>" for each further sink (ADR 0049). Keys of rows that
+// are not documents begin with "!".
 type DocID string
 
-// NewDocID joins a collection and an id after checking both. Ids of events are checked only here.
+// NewDocID checks a collection and an id, and joins them. The ids of events are checked only here.
 func NewDocID(c Collection, id string) (DocID, error) {
 	if err := checkParts(c, id); err != nil {
 		return "", err
@@ -58,8 +58,8 @@ func checkParts(c Collection, id string) error {
 }
 
 // Control reports whether a character controls a terminal, or hides or reorders the text around it.
-// These are C0, DEL, C1, separators of lines and paragraphs, and the controls of bidirectional
-// text.
+// Such characters are C0, DEL, C1, separators of lines and paragraphs, and the controls of
+// bidirectional text.
 func Control(r rune) bool {
 	switch {
 	case r < 0x20, 0x7f <= r && r <= 0x9f, r == 0x061c, r == 0x200e, r == 0x200f,
@@ -70,8 +70,8 @@ func Control(r rune) bool {
 }
 
 // ParseDocID reads the printed form "<collection>#<id>", or "<collection>@<sink>#<id>", which the
-// commands take as KEY. It accepts control characters: earlier builds accepted such ids, and an
-// operator can still ask for their rows.
+// commands accept as KEY. It accepts control characters, because earlier builds accepted such ids,
+// and an operator must still be able to ask for their rows.
 func ParseDocID(s string) (DocID, error) {
 	place, id, ok := strings.Cut(s, "#")
 	if !ok {
@@ -94,19 +94,19 @@ func (d DocID) place() (collection, sink string) {
 	return collection, sink
 }
 
-// Collection is the part before the first # or @.
+// Collection returns the part of the key before the first # or @.
 func (d DocID) Collection() Collection {
 	c, _ := d.place()
 	return Collection(c)
 }
 
-// Sink is the sink that the row is for. It is empty for the first sink of the collection.
+// Sink returns the sink that the row is for. It is empty for the first sink of the collection.
 func (d DocID) Sink() string {
 	_, sink := d.place()
 	return sink
 }
 
-// Plain is the key without the sink. Sources, senders and the sinks know a document by this key.
+// Plain returns the key without the sink. Sources, senders and sinks know a document by this key.
 func (d DocID) Plain() DocID {
 	if c, sink := d.place(); sink != "" {
 		return DocID(c + "#" + d.ID())
@@ -114,7 +114,7 @@ func (d DocID) Plain() DocID {
 	return d
 }
 
-// In is the key of the document's row for a sink. An empty sink means the first one of the
+// In returns the key of the document's row for a sink. An empty sink means the first sink of the
 // collection.
 func (d DocID) In(sink string) DocID {
 	if d = d.Plain(); sink == "" || !d.IsDocument() {
@@ -123,7 +123,7 @@ func (d DocID) In(sink string) DocID {
 	return DocID(string(d.Collection()) + "@" + sink + "#" + d.ID())
 }
 
-// ID is the part after the first #: the document's id in the sinks.
+// ID returns the part of the key after the first #. It is the document's id in the sinks.
 func (d DocID) ID() string {
 	_, id, _ := strings.Cut(string(d), "#")
 	return id

@@ -6,16 +6,16 @@ import (
 	"strconv"
 )
 
-// Expression is a write in the form that DynamoDB takes. Every attribute is replaced by a name of
-// Names, because owner, schema and others are reserved words.
+// Expression is a write in the form that DynamoDB accepts. Each attribute is replaced by a name
+// from Names, because owner, schema and others are reserved words.
 type Expression struct {
 	Condition string
 	Update    string // empty for a DeleteItem
 	Names     map[string]string
-	Values    []Value // by number, see ValueName
+	Values    []Value // the value n has the name ValueName(n)
 }
 
-// ValueName is the name of the value with this number in the expressions.
+// ValueName returns the name of the value with this number in the expressions.
 func ValueName(number int) string {
 	if number < len(valueNames) {
 		return valueNames[number]
@@ -23,7 +23,7 @@ func ValueName(number int) string {
 	return valueHead + strconv.Itoa(number)
 }
 
-// These names are made once, not for each write.
+// These names are made only once, and not for each write.
 var (
 	attrNames = func() map[Attr]string {
 		m := map[Attr]string{}
@@ -45,8 +45,8 @@ const (
 	valueHead = ":v"
 )
 
-// Expression renders the write. It runs for every message, so it appends to buffers that are large
-// enough for a usual write.
+// Expression renders the write for DynamoDB. It runs for every message, so it appends to buffers
+// that are large enough for a usual write.
 func (w Write) Expression() Expression {
 	x := expressions{
 		attrs: make([]Attr, 0, usualAttrs),
@@ -80,7 +80,7 @@ const (
 
 type expressions struct {
 	e     Expression
-	attrs []Attr // that have a name already
+	attrs []Attr // attributes that already have a name
 }
 
 func (x *expressions) name(text []byte, a Attr) []byte {
@@ -117,8 +117,8 @@ func (x *expressions) term(text []byte, t Term) []byte {
 	sign := [...]string{
 		Equal: " = ", NotEqual: " <> ", Less: " < ", AtMost: " <= ", Greater: " > ", AtLeast: " >= ",
 	}[t.Op]
-	// DynamoDB says that "x <> :v" is true if x is absent. Here it is false, so the expression also
-	// requires that x exists.
+	// In DynamoDB, "x <> :v" is true if x is absent. In this package it is false, so the expression
+	// also requires that x exists.
 	if t.Op == NotEqual {
 		text = append(x.name(append(text, "(attribute_exists("...), t.Attr), ") AND "...)
 	}

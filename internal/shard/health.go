@@ -2,18 +2,18 @@ package shard
 
 import "time"
 
-// HealthRow is the key of the row that all flights to a sink share. It says whether the sink is
-// healthy, and how fast documents may go.
+// HealthRow returns the key of the row that all flights to a sink share. The row says whether the
+// sink is healthy, and how fast documents may be sent.
 func HealthRow(sink string) DocID { return DocID("!health#" + sink) }
 
-// RunRow is the key of the row that keeps a maintenance run from starting twice.
+// RunRow returns the key of the row that prevents a maintenance run from starting twice.
 func RunRow(name string) DocID { return DocID("!run#" + name) }
 
 // Circuit is the state of the circuit breaker in a health row.
 type Circuit byte
 
-// A closed circuit lets every request through, an open one none. When its time is over, an open one
-// lets one caller probe the sink.
+// A closed circuit lets every request pass, and an open circuit none. When the time of an open
+// circuit is over, one caller may probe the sink.
 const (
 	CircuitClosed Circuit = iota
 	CircuitOpen
@@ -24,27 +24,28 @@ const (
 // more.
 const MaxOpen = 2 * time.Hour
 
-// absurd is a distance: only a wrong clock writes a time that lies further ahead in one of lull's
-// own rows. Such a time counts as past. Otherwise a circuit would stay open, or a run would not
-// start, until that clock is right.
+// absurd is how far ahead a time in one of lull's own rows may be. Only a wrong clock writes a
+// later time, so a later time counts as past. Otherwise a circuit would stay open, or a run would
+// not start, until that clock is right.
 const absurd = 2 * MaxOpen
 
 // Absurd reports whether only a wrong clock can have written this time in one of lull's own rows.
 func Absurd(m, now Micros) bool { return m > now.Add(absurd) }
 
-// over requires that a time in one of lull's own rows is past. A time further ahead than believed
-// counts as past too: only a wrong clock can have written it.
+// over returns the clause which requires that a time in one of lull's own rows is past. A time that
+// is further ahead than believed counts as past too, because only a wrong clock can have written
+// it.
 func over(a Attr, now Micros, believed time.Duration) Clause {
 	return Clause{{a, Less, timeValue(now)}, {a, Greater, timeValue(now.Add(believed))}}
 }
 
-// absentOrOver is [over] for an attribute that may be absent.
+// absentOrOver is like [over], for an attribute that may be absent.
 func absentOrOver(a Attr, now Micros, believed time.Duration) Clause {
 	return append(must(a, Absent, Value{}), over(a, now, believed)...)
 }
 
 // pausedLook is how long a flight waits before it looks again at a paused sink. After a minute of
-// pause no flight holds the messages: they wait in the queue.
+// pause no flight holds the messages any more, because they wait in the queue.
 const pausedLook = 10 * time.Second
 
 // Health reads the health row. It returns the state of the circuit, and when to look again if
@@ -63,11 +64,11 @@ func Health(r Row, now Micros) (Circuit, Micros) {
 	return CircuitProbe, 0
 }
 
-// Unavailable reports whether lull keeps all writes from the sink: its circuit is not closed, or an
-// operator has paused it.
+// Unavailable reports whether lull writes nothing to the sink, because its circuit is not closed or
+// an operator has paused it.
 func Unavailable(r Row) bool { return r.OpenUntil != 0 || r.PausedAt != 0 }
 
-// Pause forbids all claims for a sink until [Resume]. It is refused if the sink is paused already.
+// Pause forbids all claims for a sink until [Resume]. It is refused if the sink is already paused.
 // Who and why are cut to [MaxLastError] bytes. The circuit, its level and the budget do not change.
 func Pause(sink string, now Micros, who, why string) Write {
 	w := Write{Transition: PAUSE, Doc: HealthRow(sink), Cond: []Clause{
@@ -80,10 +81,10 @@ func Pause(sink string, now Micros, who, why string) Write {
 	return w
 }
 
-// Resume ends the pause that r shows, and no other one. r is the health row as it was just read.
-// The waiting documents go at a speed that soon grows, as after a circuit that was open for as
-// long. The circuit does not change. The level is lowered by what it lost before the pause: see
-// [NextLevel].
+// Resume ends the pause that r shows, and no other pause. r is the health row as it was just read.
+// The waiting documents are sent at a speed that soon grows, as after a circuit that was open for
+// the same time. The circuit does not change. The level is lowered by what it had lost before the
+// pause: see [NextLevel].
 func Resume(sink string, r Row, now Micros, openFor func(level int64) time.Duration) Write {
 	w := Write{Transition: RESUME, Doc: HealthRow(sink), Cond: []Clause{
 		known(),
@@ -108,8 +109,8 @@ func resumePace(r Row, now Micros, openFor func(level int64) time.Duration) int6
 	return Restart(r, now)
 }
 
-// Trip opens the circuit until the given time and at the given level. It is refused if another
-// flight has just opened it.
+// Trip opens the circuit until the given time, at the given level. It is refused if another flight
+// has just opened the circuit.
 func Trip(sink string, now, until Micros, level int64) Write {
 	return Write{Transition: TRIP, Doc: HealthRow(sink), Cond: []Clause{
 		known(),
@@ -120,7 +121,7 @@ func Trip(sink string, now, until Micros, level int64) Write {
 	}, remove(AttrProbeUntil)...)}
 }
 
-// Probe makes the caller the only one that probes the sink, until the given time.
+// Probe makes the caller the only prober of the sink until the given time.
 func Probe(sink string, now, until Micros) Write {
 	return Write{Transition: PROBE, Doc: HealthRow(sink), Cond: []Clause{
 		known(),
@@ -129,9 +130,9 @@ func Probe(sink string, now, until Micros) Write {
 	}, Update: []Action{set(AttrProbeUntil, timeValue(until))}}
 }
 
-// Close closes the circuit after a probe, and lets documents go at a speed that soon grows. The
-// level stays, because one answered probe proves little: see [NextLevel]. last_write becomes now,
-// because prune needs to know since when the sink has been healthy.
+// Close closes the circuit after a probe, and lets documents be sent at a speed that soon grows.
+// The level does not change, because one answered probe proves little: see [NextLevel]. last_write
+// becomes now, because prune needs to know since when the sink has been healthy.
 func Close(sink string, probe, now Micros, pace int64) Write {
 	return Write{Transition: CLOSE, Doc: HealthRow(sink), Cond: []Clause{
 		known(),
@@ -141,8 +142,8 @@ func Close(sink string, probe, now Micros, pace int64) Write {
 	}, remove(AttrOpenUntil, AttrProbeUntil, AttrPaidUntil, AttrPaid)...)}
 }
 
-// NextLevel returns the level at which the circuit opens next. A healthy sink loses one level for
-// each quarter of the time for which the circuit is open at that level.
+// NextLevel returns the level at which the circuit opens next. While a sink is healthy, the level
+// falls by one in each quarter of the time for which the circuit opens at that level.
 func NextLevel(r Row, now Micros, openFor func(level int64) time.Duration) int64 {
 	level := r.Level
 	if r.OpenUntil == 0 {
@@ -161,8 +162,8 @@ func HealthySince(r Row, now Micros, d time.Duration) bool {
 	return !Unavailable(r) && (r.LastWrite == 0 || r.LastWrite.Add(d) <= now)
 }
 
-// StartRun starts a maintenance run of the caller. Runs start at most once per interval, even if
-// several scheduled rules call for one.
+// StartRun starts a maintenance run of the caller. At most one run starts per interval, even if
+// several scheduled rules fire.
 func StartRun(name string, token Token, now, until Micros, interval time.Duration) Write {
 	return Write{Transition: STARTRUN, Doc: RunRow(name), Cond: []Clause{
 		known(),
@@ -176,7 +177,7 @@ func StartRun(name string, token Token, now, until Micros, interval time.Duratio
 	}}
 }
 
-// SaveRun stores how far the caller's run has got, and extends its lease to the given time.
+// SaveRun stores how far the caller's run is, and extends the lease of the run to the given time.
 func SaveRun(name string, token Token, until Micros, cursor string) Write {
 	return Write{Transition: SAVERUN, Doc: RunRow(name), Cond: []Clause{
 		known(),
@@ -186,7 +187,7 @@ func SaveRun(name string, token Token, until Micros, cursor string) Write {
 	}}
 }
 
-// EndRun ends the caller's run and stores where the next one continues.
+// EndRun ends the caller's run and stores where the next run continues.
 func EndRun(name string, token Token, cursor string) Write {
 	w := Write{Transition: ENDRUN, Doc: RunRow(name), Cond: []Clause{
 		known(),
@@ -201,11 +202,11 @@ func EndRun(name string, token Token, cursor string) Write {
 }
 
 // widest bounds the quiet window for an unhealthy sink. A longer window would save nothing more,
-// and would delay documents by as much after the sink is healthy again.
+// but would delay documents after the sink is healthy again.
 const widest = 10 * time.Second
 
-// Widen returns the quiet window while a sink throttles: doubled for each level, at most maxWait
-// and at most 10 s. A window that is longer already stays.
+// Widen returns the quiet window while a sink throttles. The window is doubled for each level, to
+// at most maxWait and 10 s. A window that is already longer does not change.
 func Widen(t Timing, level int64) Timing {
 	for range level {
 		t.Quiet = max(t.Quiet, min(2*max(t.Quiet, time.Second/2), t.MaxWait, widest))

@@ -13,9 +13,9 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// OrderKey is lull's byte string that sorts by (epoch, version, resync run, event time, digest): a
-// total order per document. Compare keys with < and ==. The empty key means none. A key for a
-// version below 16 million takes 21 bytes.
+// OrderKey is lull's byte string that sorts by (epoch, version, resync run, event time, digest).
+// The order of all keys of one document is total. Compare keys with < and ==. The empty key means
+// that there is no version. A key for a version below 16 million takes 21 bytes.
 //
 //	epoch       1 byte below 248, else 1 + n bytes      grows when the source's counter starts again
 //	version     3 bits class, 5 bits length, the bytes  the upstream's version
@@ -24,13 +24,13 @@ import (
 //	digest      8 bytes                                 same version and time: the order of arrival does not matter
 type OrderKey string
 
-// Lowest is below every key. claimed_was holds it if no version was claimed before.
+// Lowest is below every key. claimed_was is Lowest if no version was claimed before.
 const Lowest OrderKey = "\x00"
 
 // Digest is the first 8 bytes of SHA-256 over operation and data (or reference).
 type Digest [8]byte
 
-// Run is a resync run: the 16 bytes of a ULID. The zero Run is none.
+// Run is a resync run: the 16 bytes of a ULID. The zero Run means no resync.
 type Run [16]byte
 
 // Parts holds the parts of an order key.
@@ -38,7 +38,7 @@ type Parts struct {
 	Epoch   uint32
 	Version Version
 	Run     Run
-	Time    time.Time // microseconds, UTC; zero for none
+	Time    time.Time // in microseconds, UTC; zero for none
 	Digest  Digest
 }
 
@@ -56,7 +56,7 @@ func NewOrderKey(p Parts) (OrderKey, error) {
 	return OrderKey(p.append(buf[:0], us)), nil
 }
 
-// longestKey is more than any key has, in bytes.
+// longestKey is greater than the length of any key, in bytes.
 const longestKey = 128
 
 // append packs the parts, with their time in microseconds.
@@ -92,14 +92,14 @@ func (k OrderKey) Parts() (Parts, error) {
 	return p, nil
 }
 
-// Class is the class of the key's version, 0 if the key cannot be read.
+// Class returns the class of the key's version, 0 if the key cannot be read.
 func (k OrderKey) Class() Class {
 	p, _ := k.Parts()
 	return p.Version.Class()
 }
 
-// VersionText is the upstream's version in the key, for people. It is empty if the key cannot be
-// read.
+// VersionText returns the upstream's version in the key, as a text for people. It is empty if the
+// key cannot be read.
 func (k OrderKey) VersionText() string {
 	p, _ := k.Parts()
 	return p.Version.Text()
@@ -110,7 +110,7 @@ func takeApart(k string) (p Parts, ok bool) {
 	if k == "" {
 		return p, false
 	}
-	more := max(int(k[0])-247, 0) // bytes of the epoch after the first
+	more := max(int(k[0])-247, 0) // number of bytes of the epoch after the first byte
 	if len(k) < 1+more {
 		return p, false
 	}
@@ -149,8 +149,8 @@ func versionSize(s string) int {
 	return size
 }
 
-// versionEnd returns where the version at the start of s ends. It checks no more than the class and
-// the length.
+// versionEnd returns where the version at the start of s ends. It reads only the class and the
+// length.
 func versionEnd(s string) int {
 	switch (Version{s}).Class() {
 	case ClassSeq:
@@ -162,10 +162,10 @@ func versionEnd(s string) int {
 }
 
 // Event returns the key of the same event without a resync run. Keys of one event differ only in
-// their runs. This runs for every message, so it parses only what it needs. A key that cannot be
-// read is returned unchanged.
+// their runs. Event runs for every message, so it parses only what it needs. It returns a key that
+// cannot be read unchanged.
 func (k OrderKey) Event() OrderKey {
-	const behind = 15 // time and digest
+	const behind = 15 // length of time and digest
 	if k == "" {
 		return k
 	}
@@ -180,12 +180,12 @@ func (k OrderKey) Event() OrderKey {
 	return k[:run] + "\x00" + k[len(k)-behind:]
 }
 
-// String returns the printed form, which sorts as the bytes do:
+// String returns the printed form. Printed keys sort as their bytes do:
 //
 //	e010,i0512345,-,01763654400123456,9f86d081884c7d65
 //
-// These are epoch and version, each after the number of its digits, then the run or -,
-// microseconds, and the digest in hex.
+// The parts are the epoch and the version, each after the number of its digits, then the run or -,
+// the microseconds, and the digest in hex.
 func (k OrderKey) String() string {
 	switch k {
 	case "":
@@ -244,28 +244,29 @@ func ParseOrderKey(s string) (OrderKey, error) {
 }
 
 // Floor returns a key below every key of the version in its epoch, and above every key of earlier
-// versions. A reset sets committed to it.
+// versions. A reset sets committed to a Floor.
 func Floor(epoch uint32, v Version) (OrderKey, error) {
 	return NewOrderKey(Parts{Epoch: epoch, Version: v})
 }
 
-// IsFloor reports whether the key is a [Floor]. The digest of an event's key is never all zeros.
+// IsFloor reports whether the key was made by [Floor]. The digest of an event's key is never all
+// zeros.
 func (k OrderKey) IsFloor() bool {
 	p, err := k.Parts()
 	return err == nil && p.Run == (Run{}) && p.Time.IsZero() && p.Digest == (Digest{})
 }
 
 // LastEpoch is above every epoch of a source, because the settings refuse it. A key with this epoch
-// is the tombstone of a document that was forgotten.
+// is the tombstone of a forgotten document.
 const LastEpoch = math.MaxUint32
 
-// Final returns a key above every key that an event of the document may have. It is the tombstone
-// that remains of a forgotten document. v is the version that the document had.
+// Final returns a key above every key that an event of the document may have. The tombstone of a
+// forgotten document has this key. v is the version that the document had.
 func Final(v Version) (OrderKey, error) {
 	return NewOrderKey(Parts{Epoch: LastEpoch, Version: v, Digest: Digest{7: 1}})
 }
 
-// IsFinal reports whether the key is a [Final].
+// IsFinal reports whether the key was made by [Final].
 func (k OrderKey) IsFinal() bool {
 	p, err := k.Parts()
 	return err == nil && p.Epoch == LastEpoch
@@ -274,8 +275,8 @@ func (k OrderKey) IsFinal() bool {
 // FirstVersion returns the lowest version of a class.
 func FirstVersion(c Class) (Version, error) { return ParseVersion(c, c.about().first) }
 
-// SameContent reports whether two keys have the same version, run and payload and differ only in
-// event time. Then writing the later one repeats a write ("rewritten").
+// SameContent reports whether two keys have the same version, run and payload, and differ only in
+// event time. Writing the later one then repeats a write ("rewritten").
 func SameContent(a, b OrderKey) bool {
 	pa, errA := a.Parts()
 	pb, errB := b.Parts()
@@ -283,7 +284,7 @@ func SameContent(a, b OrderKey) bool {
 	return errA == nil && errB == nil && a != b && pa == pb
 }
 
-// VersionConflict reports whether two keys have one version of one run with different payloads.
+// VersionConflict reports whether two keys have the same version and run, but different payloads.
 func VersionConflict(a, b OrderKey) bool {
 	pa, errA := a.Parts()
 	pb, errB := b.Parts()
@@ -291,8 +292,8 @@ func VersionConflict(a, b OrderKey) bool {
 		pa.Digest != pb.Digest
 }
 
-// The reasons why a version is not written. SameVersion means that the committed key has an equal
-// version with another payload or time, and sorts higher.
+// These are the reasons why a version is not written. SameVersion means that the committed key has
+// an equal version with another payload or time, and sorts higher.
 const (
 	NewerVersion = "a newer version is committed"
 	SameVersion  = "the same version is committed with other content or at a later time"
@@ -321,7 +322,7 @@ func ParseRun(s string) (Run, error) {
 	return Run(id), nil
 }
 
-// Time is when the run began, as its ULID says. It is zero if there is none.
+// Time returns when the run began, according to its ULID. It is zero if there is no run.
 func (r Run) Time() time.Time {
 	if r == (Run{}) {
 		return time.Time{}

@@ -1,7 +1,7 @@
 package shard
 
-// Rebuild announces that a collection is being rebuilt: its writes go to a new index too (ADR
-// 0035). It is refused if the sink has a rebuild already. at identifies this rebuild in all its
+// Rebuild records that a collection is being rebuilt, so that its writes go to a new index too (ADR
+// 0035). It is refused if the sink already has a rebuild. at identifies this rebuild in all its
 // later writes.
 func Rebuild(sink string, c Collection, index string, at Micros) Write {
 	return Write{Transition: REBUILD, Doc: HealthRow(sink), Cond: []Clause{
@@ -15,8 +15,8 @@ func Rebuild(sink string, c Collection, index string, at Micros) Write {
 }
 
 // Miss counts a write that the new index lacks, or may lack. It is made before the COMMIT of that
-// write. It is refused during the switch to the new index, and after the rebuild has ended. Then
-// the write must not be committed. A repeated Miss counts twice, which does no harm.
+// write. Miss is refused during the switch to the new index, and after the rebuild has ended. The
+// write must not be committed then. A repeated Miss counts twice, which does no harm.
 func Miss(sink string, at Micros) Write {
 	return Write{Transition: MISS, Doc: HealthRow(sink), Cond: []Clause{
 		known(),
@@ -25,8 +25,9 @@ func Miss(sink string, at Micros) Write {
 	}, Update: []Action{{Verb: Add, Attr: AttrRebuildMissed, Val: numberValue(1)}}}
 }
 
-// Seal forbids [Miss] during the switch. It is refused if the count is not seen any more: then a
-// write was missed after the indexes were compared, and they have to be compared again.
+// Seal forbids [Miss] during the switch to the new index. It is refused if the count of missed
+// writes is no longer seen. A write was then missed after the indexes were compared, so they must
+// be compared again.
 func Seal(sink string, at Micros, seen int64, now Micros) Write {
 	return Write{Transition: SEAL, Doc: HealthRow(sink), Cond: []Clause{
 		known(),
@@ -37,7 +38,7 @@ func Seal(sink string, at Micros, seen int64, now Micros) Write {
 }
 
 // Unseal removes the seal that was read. The caller must know that the switch was not made, and
-// that no request to make it is still running.
+// that no request for the switch is still running.
 func Unseal(sink string, at, seal Micros) Write {
 	return Write{Transition: UNSEAL, Doc: HealthRow(sink), Cond: []Clause{
 		known(),
@@ -46,7 +47,7 @@ func Unseal(sink string, at, seal Micros) Write {
 	}, Update: remove(AttrRebuildSeal)}
 }
 
-// Rebuilt ends a rebuild, finished or cancelled: writes go to the new index no more.
+// Rebuilt ends a rebuild that is finished or cancelled. Writes no longer go to the new index.
 func Rebuilt(sink string, at Micros) Write {
 	return Write{Transition: REBUILT, Doc: HealthRow(sink), Cond: []Clause{
 		known(),

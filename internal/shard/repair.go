@@ -1,10 +1,11 @@
 package shard
 
 // Reassert takes the lease of a row whose version is a committed delete. A write without a claim
-// may have brought the document back (`tableOutage: open`), so index deletes it again. Nothing is
-// claimed, because the version is committed already. It is refused if a newer version is pending,
-// because that one will be written anyway. The time of the write is a fence, as for a claim. The
-// bid's document, key, token and times are used; the key is the committed one.
+// (`tableOutage: open`) may have written the document again, so index must repeat the delete.
+// Nothing is claimed, because the version is already committed. Reassert is refused if a newer
+// version is pending, because that version will be written anyway. The time of the write is a
+// fence, as for a claim. Reassert uses the bid's document, key, token and times. The key must be
+// the committed key.
 func Reassert(b Bid) Write {
 	return Write{Transition: REASSERT, Doc: b.Doc, Cond: append([]Clause{
 		known(),
@@ -13,10 +14,11 @@ func Reassert(b Bid) Write {
 		absentOr(AttrPending, AtMost, keyValue(b.Key)),
 	}, fences(b.Now, b.Fence)...), Update: append([]Action{
 		set(AttrOwner, textValue(string(b.Token))), set(AttrLeaseUntil, timeValue(b.Until)),
-	}, remembered(b.Now, b.Fence)...)}
+	}, rememberFence(b.Now, b.Fence)...)}
 }
 
-// Reasserted ends a reassertion after the sink applied the delete: its fence becomes last_write.
+// Reasserted ends the lease of [Reassert] after the sink applied the delete. The fence becomes
+// last_write.
 func Reasserted(l Lease) Write {
 	return Write{Transition: REASSERTED, Doc: l.Doc, Cond: []Clause{
 		known(),
@@ -24,14 +26,14 @@ func Reasserted(l Lease) Write {
 	}, Update: append([]Action{set(AttrLastWrite, timeValue(l.At))}, remove(AttrOwner, AttrLeaseUntil)...)}
 }
 
-// Raise sets a row to the put that the sink holds and the row does not know. This happens after the
+// Raise sets a row to the put that the sink has and the row does not know. This happens after the
 // table was restored from a backup: see docs/runbook/losses/table-restored.md. The caller reads the
 // row first, and then the sink's copy. The write requires that no claim began or ended since the
-// row was read. So the copy is what the sink holds.
+// row was read, so the copy is still what the sink has.
 //
-// It is refused if the row's last lease ended at quiet or later, because the sink may still apply a
-// request made under it. The next fence is greater than the copy's fence and all fences in the row.
-// expires is in seconds.
+// Raise is refused if the row's last lease ended at quiet or later, because the sink may still
+// apply a request of that lease. The next fence is greater than the copy's fence and all fences in
+// the row. expires is in seconds.
 func Raise(read Row, c InSink, quiet Micros, expires int64) Write {
 	k := keyValue(c.Key)
 	class := textValue(string(rune(c.Key.Class())))
@@ -47,13 +49,13 @@ func Raise(read Row, c InSink, quiet Micros, expires int64) Write {
 		set(AttrCommittedOp, textValue(string(Put))),
 		set(AttrLastWrite, timeValue(max(read.LastWrite, read.LeaseUntil, Micros(c.Fence)))),
 	}, remove(AttrOwner, AttrLeaseUntil, AttrAttempts, AttrRefusals, AttrLastError, AttrContent)...)}
-	// A newer version that was claimed still keeps out older ones.
+	// A newer version that was claimed still blocks older versions.
 	if read.Claimed <= c.Key {
 		w.Update = append(w.Update, remove(AttrClaimed, AttrClaimedWas)...)
 	}
 	// A newer version that is pending keeps its burst and its flight.
 	if read.Pending <= c.Key {
-		w.Update = append(w.Update, settled(expires)...)
+		w.Update = append(w.Update, endBurst(expires)...)
 	}
 	return w
 }

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// MaxTakenBack is how many versions of a document a row remembers as taken back. It bounds the
-// row's size.
+// MaxTakenBack is the number of versions of a document that a row remembers as taken back. It
+// bounds the size of the row.
 const MaxTakenBack = 8
 
-// KeySet is a set of order keys: each with its length before it, sorted. Equal sets are equal
-// strings.
+// KeySet is a set of order keys, as one string. The keys are sorted, and each has its length before
+// it. Equal sets are equal strings.
 type KeySet string
 
-// KeySetOf is the set of these keys. The empty key, and a key that no event can have because of its
-// length, are left out.
+// KeySetOf returns the set of these keys. It leaves out the empty key, and keys that are longer
+// than the key of any event.
 func KeySetOf(keys ...OrderKey) KeySet {
 	keys = slices.DeleteFunc(slices.Clone(keys), func(k OrderKey) bool { return k == "" || len(k) > maxKeyBytes })
 	slices.Sort(keys)
@@ -28,7 +28,8 @@ func KeySetOf(keys ...OrderKey) KeySet {
 
 const maxKeyBytes = 255
 
-// KeySetValue is the value of an attribute that is a set of order keys, as a store returned it.
+// KeySetValue returns the value of an attribute that is a set of order keys, as a store returned
+// it.
 func KeySetValue(items [][]byte) Value {
 	keys := make([]OrderKey, len(items))
 	for i, item := range items {
@@ -37,7 +38,7 @@ func KeySetValue(items [][]byte) Value {
 	return keySetValue(KeySetOf(keys...))
 }
 
-// Keys lists the set, the oldest first.
+// Keys returns the keys of the set, the lowest first.
 func (s KeySet) Keys() (keys []OrderKey) {
 	for len(s) > 0 {
 		n := min(1+int(s[0]), len(s))
@@ -50,8 +51,7 @@ func (s KeySet) Keys() (keys []OrderKey) {
 // Has reports whether the key is in the set.
 func (s KeySet) Has(k OrderKey) bool { return s != "" && slices.Contains(s.Keys(), k) }
 
-// Took reports whether an operator took the event with this key back, in whatever resync run it
-// comes again.
+// Took reports whether an operator took the event with this key back, in any resync run.
 func (r Row) Took(k OrderKey) bool { return r.TakenBack != "" && r.TakenBack.Has(k.Event()) }
 
 // TookVersion reports whether an operator took the version of a floor back, with any content.
@@ -59,18 +59,20 @@ func (r Row) TookVersion(floor OrderKey) bool {
 	return slices.ContainsFunc(r.TakenBack.Keys(), func(k OrderKey) bool { return sameVersion(k, floor) })
 }
 
-// behind reports whether a newer version than k is dead or was taken back: then this one may be the
-// newest good one.
+// behind reports whether a newer version than k is dead or was taken back. Then k may be the newest
+// good version.
 func (r Row) behind(k OrderKey) bool {
 	return r.Dead > k || slices.ContainsFunc(r.TakenBack.Keys(), func(t OrderKey) bool { return t > k })
 }
 
-// TakeBack is what a row remembers as taken back after a reset to a floor. The version of the floor
-// is the one that the operator asks for, so it is accepted. No source sends floors or tombstones.
+// TakeBack returns the keys that a row remembers as taken back after a reset to a floor. The
+// operator wants the version of the floor, so that version is accepted. No source sends floors or
+// tombstones.
 //
-// Versions below the floor are remembered too: a later reset may go below them. If the set has more
-// than MaxTakenBack keys, it loses the oldest ones below the floor. They are stale now, and of all
-// versions they need the lowest reset to come back. A caller refuses a set that is still too large.
+// Versions below the floor are remembered too, because a later reset may go below them. If the set
+// has more than MaxTakenBack keys, it loses the lowest keys below the floor. These are stale now,
+// and of all versions only the lowest reset would make them new again. The caller must refuse a set
+// that is still too large.
 func (r Row) TakeBack(floor OrderKey) KeySet {
 	keys := r.TakenBack.Keys()
 	if floor < r.Committed && !r.Committed.IsFloor() && !r.Committed.IsFinal() {
@@ -85,10 +87,10 @@ func (r Row) TakeBack(floor OrderKey) KeySet {
 }
 
 // Reset makes every version from a floor on new again, for a document whose committed version is
-// absurd (`lull reset`). Nobody works on the document, and committed is what the operator saw: a
-// newer one is never taken back. last_write stays, so that the next fence is greater than that of
-// what is in the sink. The row's age stays too. The row remembers what is taken back: see
-// [Row.TakeBack].
+// absurd (`lull reset`). It requires that no flight works on the document, and that committed is
+// what the operator saw, so a newer version is never taken back. last_write does not change, so
+// that the next fence is greater than the fence of the copy in the sink. The age of the row does
+// not change either. The row remembers what is taken back: see [Row.TakeBack].
 func Reset(read Row, floor OrderKey, now Micros) Write {
 	return Write{Transition: RESET, Doc: read.Doc, Cond: append([]Clause{
 		known(),
@@ -102,15 +104,15 @@ func Reset(read Row, floor OrderKey, now Micros) Write {
 	}}
 }
 
-// GiveBack accepts a version again that an operator took back: that of the floor. Nothing else
-// changes. It is refused if the row was reset since it was read.
+// GiveBack accepts a version again that an operator took back: the version of the floor. Nothing
+// else changes. GiveBack is refused if the row was reset since it was read.
 func GiveBack(read Row, floor OrderKey) Write {
 	keys := slices.DeleteFunc(read.TakenBack.Keys(), func(k OrderKey) bool { return sameVersion(k, floor) })
 	return Write{Transition: RESET, Doc: read.Doc, Cond: append([]Clause{known()},
 		same(read, AttrCommitted, AttrTakenBack)...), Update: []Action{remembers(KeySetOf(keys...))}}
 }
 
-// remembers is the action that leaves these keys as taken back.
+// remembers returns the action after which the row has exactly these keys as taken back.
 func remembers(taken KeySet) Action {
 	if taken == "" {
 		return remove(AttrTakenBack)[0]
@@ -118,10 +120,10 @@ func remembers(taken KeySet) Action {
 	return set(AttrTakenBack, keySetValue(taken))
 }
 
-// notTaken says that the event with this key was not taken back.
+// notTaken returns the clause which requires that no reset took the event with this key back.
 func notTaken(k OrderKey) Clause { return absentOr(AttrTakenBack, Lacks, keyValue(k.Event())) }
 
-// sameVersion reports whether two keys are of one epoch and version.
+// sameVersion reports whether two keys have the same epoch and version.
 func sameVersion(a, b OrderKey) bool {
 	p, errP := a.Parts()
 	q, errQ := b.Parts()

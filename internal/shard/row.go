@@ -48,92 +48,95 @@ type Token string
 // version. It grows with every applied write of a document.
 type Fence int64
 
-// Row is the item of one document in the table `shards`. It alone decides which version is new. A
-// field with its zero value is an absent attribute. An absent Pending or Claimed means the same as
-// Committed. A Row is a value: copies do not share state.
+// Row is the item of one document in the table `shards`. Only the row decides which version is new.
+// A field with its zero value is an absent attribute. An absent Pending or Claimed means the same
+// as Committed. A Row is a value: copies do not share state.
 //
-// Rows that are not documents (see [DocID.IsDocument]) use only the last group of fields, Owner,
-// LeaseUntil, LastWrite and ExpiresAt.
+// Rows that are not documents (see [DocID.IsDocument]) use only the last group of fields, and
+// Owner, LeaseUntil, LastWrite, LastError and ExpiresAt.
 type Row struct {
 	Doc          DocID
 	Schema       int64
 	VersionClass Class
-	Pending      OrderKey // the newest key admitted
-	Committed    OrderKey // the newest key written to the sink
+	Pending      OrderKey // the newest admitted key
+	Committed    OrderKey // the newest key that was written to the sink
 	CommittedOp  Operation
 	Claimed      OrderKey // the highest key that any claim may have written to the sink
-	ClaimedWas   OrderKey // Claimed before this claim, Lowest for none
+	ClaimedWas   OrderKey // Claimed before the last claim, Lowest for none
 	Dead         OrderKey // a dead letter with this key is stored
 	TakenBack    KeySet   // events that an operator took back, at most MaxTakenBack: see [OrderKey.Event]
 	BurstStart   Micros   // when the first event of the waiting burst was admitted
-	Flight       string   // the flight that admitted Pending: information for people
+	Flight       string   // the flight that admitted Pending, as information for people
 	Group        string   // the message group (a tenant) of the newest admitted version that had one
 	Owner        Token    // the token of the newest claim that has not ended; its lease may have expired
 	LeaseUntil   Micros
 	LastWrite    Micros  // the time of the last committed claim
-	Attempts     int64   // claims without an answer from the sink
-	Refusals     int64   // how often the sink refused this document
-	Content      Content // recognises the bytes of the committed version; "" if the sink may hold others
-	LastError    string  // class, status and field, never content; at most 200 bytes
-	ExpiresAt    int64   // TTL, seconds
+	Attempts     int64   // number of claims without an answer from the sink
+	Refusals     int64   // number of times that the sink refused this document
+	Content      Content // recognises the bytes of the committed version; "" if the sink may have other bytes
+	LastError    string  // class, status and field of the last error, never content; at most 200 bytes
+	ExpiresAt    int64   // TTL, in seconds
 
 	OpenUntil  Micros // health row: nothing is claimed before this time
-	Level      int64  // health row: how often the circuit has opened, minus what healthy time has taken off
+	Level      int64  // health row: how often the circuit has opened, minus the levels that healthy time has removed
 	ProbeUntil Micros // health row: a caller probes the sink until then
 	Rate       int64  // health row: the speed after the last cut, in thousandths of a document a second
-	RateTop    int64  // health row: the speed before it; 0 if lull does not know yet what the sink takes
+	RateTop    int64  // health row: the speed before the last cut; 0 if lull does not know yet what the sink accepts
 	RateAt     Micros // health row: when Rate was set
-	PaidUntil  Micros // health row: the time up to which the budget is handed out
-	Paid       int64  // health row: how much time was handed out since RateAt, in microseconds
-	SentUntil  Micros // health row: up to when the documents sent so far fill the time, at the ceiling
+	PaidUntil  Micros // health row: the time up to which flights have taken the budget
+	Paid       int64  // health row: how much time flights have taken since RateAt, in microseconds
+	SentUntil  Micros // health row: the time up to which the documents sent so far use the ceiling
 	PausedAt   Micros // health row: when an operator paused the sink; 0 if it is not paused
-	PausedBy   string // health row: who paused it; at most 200 bytes
-	PausedWhy  string // health row: why; at most 200 bytes
-	// Health row, empty if nothing is rebuilt: the collection, the new index, when the rebuild was
-	// announced, how many writes the new index missed, and since when none may be missed.
+	PausedBy   string // health row: the operator who paused the sink; at most 200 bytes
+	PausedWhy  string // health row: the reason for the pause; at most 200 bytes
+	// Fields of a health row, empty if no collection is being rebuilt. They are the collection, the
+	// new index, when the rebuild was recorded, how many writes the new index missed, and since
+	// when no write may be missed.
 	RebuildOf     string
 	RebuildInto   string
 	RebuildAt     Micros
 	RebuildMissed int64
 	RebuildSeal   Micros
 	RanAt         Micros // run row: the last start; object row: the last change
-	Cursor        string // run row, object row: where the work continues
+	Cursor        string // run row and object row: where the work continues
 }
 
-// Exists reports whether the table has an item for the row: an item always has an attribute besides
+// Exists reports whether the table has an item for the row. An item always has an attribute besides
 // its key.
 func (r Row) Exists() bool { return r != (Row{Doc: r.Doc}) }
 
 // Foreign reports whether the row has a newer schema. This code must not change it.
 func (r Row) Foreign() bool { return r.Schema > SchemaVersion }
 
-// Leased reports whether a lease is running at now. LeaseUntil itself belongs to the lease: CLAIM
-// requires lease_until < now.
+// Leased reports whether a lease is running at now. The time LeaseUntil itself belongs to the
+// lease: CLAIM requires lease_until < now.
 func (r Row) Leased(now Micros) bool { return r.Owner != "" && r.LeaseUntil >= now }
 
 // Attr names an attribute of the item, spelt as in the table.
 type Attr string
 
-// The attributes of design section 5.
+// These are the attributes of design section 5.
 const (
-	AttrSchema        Attr = "schema"
-	AttrVersionClass  Attr = "version_class"
-	AttrPending       Attr = "pending"
-	AttrCommitted     Attr = "committed"
-	AttrCommittedOp   Attr = "committed_op"
-	AttrClaimed       Attr = "claimed"
-	AttrClaimedWas    Attr = "claimed_was"
-	AttrDead          Attr = "dead"
-	AttrTakenBack     Attr = "taken_back"
-	AttrBurstStart    Attr = "burst_start"
-	AttrFlight        Attr = "flight"
-	AttrGroup         Attr = "group"
-	AttrOwner         Attr = "owner"
-	AttrLeaseUntil    Attr = "lease_until"
-	AttrLastWrite     Attr = "last_write"
-	AttrAttempts      Attr = "attempts"
-	AttrRefusals      Attr = "refusals"
-	AttrContent       Attr = "c" // a short name: a settled row with the mark of a dead letter must fit in 200 bytes
+	AttrSchema       Attr = "schema"
+	AttrVersionClass Attr = "version_class"
+	AttrPending      Attr = "pending"
+	AttrCommitted    Attr = "committed"
+	AttrCommittedOp  Attr = "committed_op"
+	AttrClaimed      Attr = "claimed"
+	AttrClaimedWas   Attr = "claimed_was"
+	AttrDead         Attr = "dead"
+	AttrTakenBack    Attr = "taken_back"
+	AttrBurstStart   Attr = "burst_start"
+	AttrFlight       Attr = "flight"
+	AttrGroup        Attr = "group"
+	AttrOwner        Attr = "owner"
+	AttrLeaseUntil   Attr = "lease_until"
+	AttrLastWrite    Attr = "last_write"
+	AttrAttempts     Attr = "attempts"
+	AttrRefusals     Attr = "refusals"
+	// the name is short, because a row with a commit and the mark of a dead letter must fit into
+	// 200 bytes
+	AttrContent       Attr = "c"
 	AttrLastError     Attr = "last_error"
 	AttrExpiresAt     Attr = "expires_at"
 	AttrOpenUntil     Attr = "open_until"
@@ -172,7 +175,7 @@ func Attrs() []Attr {
 // ValueKind is the DynamoDB type of a value.
 type ValueKind byte
 
-// Order keys are binary, names are strings, times and counts are numbers. A set of order keys is a
+// An order key is binary, a name is a string, a time or count is a number. A set of order keys is a
 // set of binaries.
 const (
 	KindBinary ValueKind = 'B'
@@ -184,8 +187,8 @@ const (
 // Value is the value of an attribute. Only values of one kind can be compared.
 type Value struct {
 	Kind ValueKind
-	Text string // B and S; a [KeySet]
-	Num  int64  // N
+	Text string // set for B and S; a [KeySet] for K
+	Num  int64  // set for N
 }
 
 func keyValue(k OrderKey) Value { return Value{Kind: KindBinary, Text: string(k)} }
@@ -209,7 +212,7 @@ func (v Value) compare(w Value) int {
 	return 0
 }
 
-// Get returns the value of an attribute, and whether the attribute is there.
+// Get returns the value of an attribute, and whether the row has the attribute.
 func (r *Row) Get(a Attr) (Value, bool) {
 	switch p := r.field(a).(type) {
 	case *OrderKey:
@@ -269,7 +272,7 @@ func (r *Row) Set(a Attr, v Value) bool {
 	return v.Kind == kind || v.Kind == 0
 }
 
-// field is a pointer to an attribute's field, nil for a name that no attribute has. It is a switch,
+// field returns a pointer to the field of an attribute, nil for an unknown name. It is a switch,
 // because it runs several times for each write of a row.
 func (r *Row) field(a Attr) any {
 	switch a {

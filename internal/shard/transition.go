@@ -4,8 +4,8 @@ package shard
 // that is not part of the protocol.
 type Transition byte
 
-// First the transitions of a document's row, then those of lull's own rows ([HealthRow], [RunRow],
-// [ObjectRow]).
+// The transitions of a document's row are first. After them are the transitions of lull's own rows
+// ([HealthRow], [RunRow], [ObjectRow]).
 const (
 	ADMIT Transition = iota + 1
 	CLAIM
@@ -13,10 +13,10 @@ const (
 	COMMIT
 	COMMITNewerWaiting // a newer version is pending: its burst starts now
 	KEEP
-	KEEPNewerWaiting // as for COMMIT
+	KEEPNewerWaiting // a newer version is pending: its burst starts now
 	RELEASE
 	REJECT
-	REJECTNotPending // another version is pending, or none
+	REJECTNotPending // another version is pending, or no version
 	PARK
 	PARKNotPending
 	REDRIVE
@@ -31,10 +31,10 @@ const (
 	CLOSE
 	CUT
 	SPEND
-	SPENDFirst // no time is handed out beyond now
+	SPENDFirst // flights have taken no time beyond now
 	YIELD
 	SEND
-	SENDFirst // the documents sent so far fill no time beyond now
+	SENDFirst // the documents sent so far use no time beyond now
 	PAUSE
 	RESUME
 	REBUILD
@@ -47,7 +47,7 @@ const (
 	ENDRUN
 	ADVANCE
 
-	transitions // the number of transitions, including the zero one
+	transitions // the number of transitions, including the zero Transition
 )
 
 var transitionNames = [transitions]string{
@@ -74,10 +74,10 @@ func Transitions() []Transition {
 	return all
 }
 
-// String is the name in logs, scenarios and counts. Code compares transitions, never names.
+// String returns the name for logs, scenarios and counts. Code compares transitions, never names.
 func (t Transition) String() string { return transitionNames[t] }
 
-// Base is the transition without its form: COMMIT for [COMMITNewerWaiting].
+// Base returns the transition without its form, such as COMMIT for [COMMITNewerWaiting].
 func (t Transition) Base() Transition {
 	switch t {
 	case CLAIMAgain, COMMITNewerWaiting, KEEPNewerWaiting, REJECTNotPending, PARKNotPending, SPENDFirst, SENDFirst:
@@ -86,8 +86,8 @@ func (t Transition) Base() Transition {
 	return t
 }
 
-// EndsLease reports whether the transition ends the lease of a document. If it is late, it must be
-// refused, because another claim may have the lease.
+// EndsLease reports whether the transition ends the lease of a document. If such a write is late,
+// it must be refused, because another claim may have the lease.
 func (t Transition) EndsLease() bool {
 	switch t.Base() {
 	case COMMIT, RELEASE, REJECT, REASSERTED, RAISE:

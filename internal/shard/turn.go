@@ -3,30 +3,31 @@ package shard
 // Act is what index does in this turn with the newest version that a flight holds of a document.
 type Act byte
 
-// The acts of design section 8, step 1.
+// These are the acts of design section 8, step 1.
 const (
 	ActClaim Act = iota // try CLAIM
-	ActWait             // look again at Until; or leave the flight, if Newer allows it
-	ActDone             // committed >= k: delete the messages with this and older versions
-	// dead = k, read consistently: the dead letter is stored; delete the messages of this version
-	// only
+	ActWait             // look again at Until, or leave the flight if Newer allows that
+	ActDone             // committed >= k: delete the messages with this version and older versions
+	// dead = k, read consistently: the dead letter is stored, so delete only the messages of this
+	// version
 	ActStored
-	ActAdmit     // a newer version is dead or taken back, and this is the next one: ADMIT it
-	ActLeave     // the version is not pending, or the row has a newer schema: leave the flight, delete nothing
-	ActReadAgain // an eventually consistent read is not enough here: read consistently
+	ActAdmit     // a newer version is dead or taken back, and this is the next version: ADMIT it
+	ActLeave     // the version is not pending, or the row has a newer schema: leave the flight and delete nothing
+	ActReadAgain // an eventually consistent read is not enough here, so read consistently
 )
 
 // Step is the decision for one version.
 type Step struct {
 	Act   Act
-	Until Micros // ActWait: when to look again
-	// Newer is set for ActWait if a newer version is pending: when that one should be written. If
-	// this version's message returns from the queue later than that, this version may leave the
-	// flight undeleted. The row judges it when it returns (ADR 0028).
+	Until Micros // for ActWait: when to look again
+	// Newer is set for ActWait if a newer version is pending. It is the time when that version
+	// should be written. If the message of this version returns from the queue later than Newer,
+	// this version may leave the flight undeleted. The row judges the message when it returns (ADR
+	// 0028).
 	Newer Micros
-	Again bool   // ActClaim: the row shows claimed = k
-	Cap   Micros // ActClaim: the limit for burst_start, see [Bid]
-	Why   string // ActWait, ActLeave: the reason, for people
+	Again bool   // for ActClaim: the row shows claimed = k
+	Cap   Micros // for ActClaim: the limit for burst_start, see [Bid]
+	Why   string // for ActWait and ActLeave: the reason, for people
 }
 
 // Hold is a version that a flight holds.
@@ -43,8 +44,8 @@ type View struct {
 	Backoff    Micros
 }
 
-// Decide returns what to do with the newest version that a flight holds of a document. The row that
-// it sees may be old: the conditions of the writes protect the document, not this function.
+// Decide returns what to do with the newest version that a flight holds of a document. The row may
+// be old, because the conditions of the writes protect the document, and not this function.
 func Decide(r Row, h Hold, v View, t Timing) Step {
 	k := h.Key
 	if r.Foreign() {
@@ -110,8 +111,8 @@ func Decide(r Row, h Hold, v View, t Timing) Step {
 	return Step{Act: ActClaim, Again: r.Claimed == k, Cap: cap}
 }
 
-// paced returns when minInterval after the last write has passed. It is 0 if a wrong clock wrote
-// last_write far ahead.
+// paced returns when minInterval after the last write has passed. It returns 0 if a wrong clock
+// wrote last_write far ahead.
 func (r Row) paced(now Micros, t Timing) Micros {
 	if r.LastWrite == 0 || r.LastWrite > now.Add(MaxAhead) {
 		return 0
@@ -119,12 +120,12 @@ func (r Row) paced(now Micros, t Timing) Micros {
 	return r.LastWrite.Add(t.MinInterval)
 }
 
-// writtenNow is a reason why a version waits.
+// writtenNow is the reason of a version that waits for minInterval.
 const writtenNow = "written less than minInterval ago"
 
-// GroupSize returns how many documents may share a request with a document whose claims got no
-// answer `attempts` times: all, a quarter, or only itself. So a document that makes requests or
-// invocations fail is found alone in the end.
+// GroupSize returns how many documents may share a request with a document that has `attempts`
+// claims without an answer: all, a quarter, or only itself. So a document that makes requests or
+// invocations fail is sent alone in the end, and found.
 func GroupSize(attempts int64, all int) int {
 	switch {
 	case attempts >= 3:

@@ -13,11 +13,12 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// Class says how versions of a source are compared. It is fixed per source. The row stores it, and
-// ADMIT refuses another one.
+// Class says how versions of a source are compared. Each source has one fixed class. The row stores
+// the class, and ADMIT refuses another class.
 type Class byte
 
-// The five classes of docs/events.md. The printed form of a version begins with this byte.
+// These are the five classes of docs/events.md. The printed form of a version begins with this
+// byte.
 const (
 	ClassInt  Class = 'i' // numeric, 1 to 40 digits: payload_version, Kafka offsets, DynamoDB Streams SequenceNumber
 	ClassSeq  Class = 's' // hex, right-padded to 32 digits: S3 sequencer
@@ -26,11 +27,13 @@ const (
 	ClassLex  Class = 'l' // bytewise text: ULID, UUIDv7, KSUID
 )
 
-// about holds what differs between classes.
+// about has the properties in which the classes differ.
 type about struct {
-	class  Class
-	tag    byte   // three bits that identify the class; their order means nothing, as a document has one class
-	name   string // used in configuration
+	class Class
+	// three bits that identify the class; the order of the tags means nothing, because a document
+	// has only one class
+	tag    byte
+	name   string // the name in the settings
 	first  string // the lowest version
 	widest int    // greatest length of a number in bytes
 }
@@ -52,7 +55,7 @@ func (c Class) about() about {
 	return about{name: "none"}
 }
 
-// ParseClass parses the name used in configuration: int, seq, time, lsn, lex.
+// ParseClass parses the name of a class in the settings: int, seq, time, lsn, lex.
 func ParseClass(name string) (Class, error) {
 	for _, c := range classes {
 		if c.name == name {
@@ -62,18 +65,18 @@ func ParseClass(name string) (Class, error) {
 	return 0, fmt.Errorf("version class %q: want int, seq, time, lsn or lex", clip(name))
 }
 
-// String is the name used in configuration.
+// String returns the name of the class in the settings.
 func (c Class) String() string { return c.about().name }
 
 // Version is an upstream version in canonical form: packed bytes that sort as the class defines.
-// The zero Version means none.
+// The zero Version means that there is no version.
 type Version struct{ packed string }
 
 const (
 	maxDigits = 40 // longer integers are refused, never truncated
 	maxHex    = 32
 	maxLex    = 64
-	maxMicros = 1<<56 - 1 // in the year 4253: times take seven bytes
+	maxMicros = 1<<56 - 1 // in the year 4253, because times have seven bytes
 
 	digits   = "0123456789"
 	lower    = "abcdefghijklmnopqrstuvwxyz"
@@ -105,8 +108,8 @@ func ParseVersion(c Class, text string) (Version, error) {
 	return Version{}, fmt.Errorf("version class %q is unknown", string(rune(c)))
 }
 
-// TimeVersion is the version of class time for an instant, cut to microseconds. Instants before
-// 1970 or after 4253 are refused.
+// TimeVersion returns the version of class time for an instant, cut to microseconds. It refuses
+// instants before 1970 and after 4253.
 func TimeVersion(t time.Time) (Version, error) {
 	us := t.UnixMicro()
 	if us < 0 || us > maxMicros {
@@ -115,7 +118,8 @@ func TimeVersion(t time.Time) (Version, error) {
 	return numeric(ClassTime, uint64(us)), nil
 }
 
-// consists reports whether a text has no other characters. strings.Trim prepares its set each time.
+// consists reports whether a text has only characters of the set. strings.Trim is slower, because
+// it prepares its set each time.
 func consists(text, of string) bool {
 	for i := range len(text) {
 		if strings.IndexByte(of, text[i]) < 0 {
@@ -132,7 +136,8 @@ func parseInt(text string) (Version, error) {
 	if len(text) > maxDigits {
 		return Version{}, fmt.Errorf("version has %d digits, at most %d are allowed", len(text), maxDigits)
 	}
-	if n, err := strconv.ParseUint(text, 10, 64); err == nil { // the fast path: nearly all versions are such numbers
+	// the fast path, because nearly all versions are such numbers
+	if n, err := strconv.ParseUint(text, 10, 64); err == nil {
 		return numeric(ClassInt, n), nil
 	}
 	n, _ := new(big.Int).SetString(text, 10)
@@ -163,7 +168,7 @@ func parseSeq(text string) (Version, error) {
 	}
 	var b [1 + maxHex/2]byte
 	b[0] = ClassSeq.about().tag << 5
-	padded := text + strings.Repeat("0", maxHex-len(text)) // on the right: the rule of today's S3 guide
+	padded := text + strings.Repeat("0", maxHex-len(text)) // pad with zeros on the right, as today's S3 guide says
 	if _, err := hex.Decode(b[1:], []byte(padded)); err != nil {
 		return Version{}, fmt.Errorf("sequencer %q is not hexadecimal", clip(text))
 	}
@@ -180,8 +185,8 @@ func parseLex(text string) (Version, error) {
 	return Version{string([]byte{ClassLex.about().tag << 5}) + foldLex(text) + "\x00"}, nil
 }
 
-// foldLex writes ULIDs in upper case and UUIDs in lower case, because producers differ. Other
-// texts, for example a KSUID (27 characters, base62), do not change.
+// foldLex writes ULIDs in upper case and UUIDs in lower case, because producers write them
+// differently. It does not change other texts, for example a KSUID (27 characters, base62).
 func foldLex(text string) string {
 	switch {
 	case len(text) == 26 && isULID(text):
@@ -210,14 +215,14 @@ func numeric(c Class, n uint64) Version {
 	return magnitude(c, b[:])
 }
 
-// magnitude packs a number: three bits for the class, five for the length, then the bytes. So a
-// longer number sorts higher.
+// magnitude packs a number: three bits for the class, five bits for the length, then the bytes. So
+// a longer number sorts higher.
 func magnitude(c Class, b []byte) Version {
 	b = bytes.TrimLeft(b, "\x00")
 	return Version{string(append([]byte{c.about().tag<<5 | byte(len(b))}, b...))}
 }
 
-// Class is the class of the version, 0 if there is none.
+// Class returns the class of the version, 0 if there is no version.
 func (v Version) Class() Class {
 	if v.packed == "" {
 		return 0
@@ -230,10 +235,10 @@ func (v Version) Class() Class {
 	return 0
 }
 
-// canonical reports whether [ParseVersion] can return the version. This runs for every message, so
-// it prints and parses only what is not a usual number.
+// canonical reports whether [ParseVersion] can return the version. It runs for every message, so it
+// prints and parses only versions that are not usual numbers.
 func (v Version) canonical() bool {
-	const usual = 16 // bytes; one more can be 41 digits
+	const usual = 16 // length in bytes; a longer number can have 41 digits
 	c, number := v.Class(), v.packed[1:]
 	if (c == ClassInt || c == ClassTime || c == ClassLSN) && len(number) <= usual {
 		return len(number) <= c.about().widest && (number == "" || number[0] != 0)
@@ -242,8 +247,8 @@ func (v Version) canonical() bool {
 	return err == nil && again.packed == v.packed
 }
 
-// String is the printed form: a character for the class and, for numbers, a two-digit length.
-// Printed versions sort as the packed ones do. Example: i0512345.
+// String returns the printed form: a character for the class and, for numbers, a two-digit length.
+// Printed versions sort as packed versions do. Example: i0512345.
 func (v Version) String() string {
 	if v.packed == "" {
 		return ""
@@ -290,7 +295,8 @@ func parsePrinted(s string) (Version, error) {
 	return Version{}, fmt.Errorf("printed version %q has no known class", clip(s))
 }
 
-// Text is the version for people: the digits, the text, the padded sequencer, or a time.
+// Text returns the version as a text for people: the digits, the text, the padded sequencer, or a
+// time.
 func (v Version) Text() string {
 	s := v.String()
 	switch v.Class() {
@@ -305,6 +311,6 @@ func (v Version) Text() string {
 	return ""
 }
 
-// Compare is negative if v is older than w, zero if they are equal, and positive if v is newer.
-// Versions of different classes cannot be compared.
+// Compare returns a negative number if v is older than w, zero if they are equal, and a positive
+// number if v is newer. Versions of different classes cannot be compared.
 func (v Version) Compare(w Version) int { return strings.Compare(v.packed, w.packed) }

@@ -2,8 +2,8 @@ package shard
 
 import "cmp"
 
-// Op compares an attribute with a value. An absent attribute makes every comparison false, as in
-// DynamoDB.
+// Op compares an attribute with a value. If the attribute is absent, every comparison is false, as
+// in DynamoDB.
 type Op byte
 
 // The comparisons that the conditions need.
@@ -16,7 +16,7 @@ const (
 	AtMost
 	Greater
 	AtLeast
-	Lacks // the attribute is a set that does not contain the value
+	Lacks // true if the attribute is a set that does not contain the value
 )
 
 // Term is one comparison.
@@ -26,8 +26,8 @@ type Term struct {
 	Val  Value
 }
 
-// Clause is a list of terms, at least one of which must hold. A condition is a list of clauses that
-// must all hold. Mutation tests remove one clause at a time.
+// Clause is a list of terms, and at least one of them must hold. A condition is a list of clauses
+// that must all hold. Mutation tests remove one clause at a time.
 type Clause []Term
 
 // Holds reports whether the term is true for a row.
@@ -59,7 +59,7 @@ func (c Clause) Holds(r *Row) bool {
 	return false
 }
 
-// Verb is what an action does to its attribute.
+// Verb says what an action does to its attribute.
 type Verb byte
 
 // The actions that the updates need.
@@ -71,7 +71,8 @@ const (
 	Add                     // ADD attr value
 )
 
-// Action is one part of an update. Every action reads the row before the update, as in DynamoDB.
+// Action is one part of an update. Every action reads the row as it was before the update, as in
+// DynamoDB.
 type Action struct {
 	Verb Verb
 	Attr Attr
@@ -98,8 +99,8 @@ func (w Write) Allowed(r Row) bool {
 	return true
 }
 
-// Apply returns the row after the update. A store in memory keeps it. A caller computes the new row
-// with it from the old one that the store returned.
+// Apply returns the row after the update. A store in memory keeps this row. Other callers apply the
+// write to the old row that the store returned, to know the new row.
 func (w Write) Apply(old Row) Row {
 	r := old
 	r.Doc = w.Doc
