@@ -42,31 +42,31 @@ func TestCompareSaysWhatHelps(t *testing.T) {
 		copy shard.InSink
 		want shard.Difference
 	}{
-		"the same version":                              {put, at("5"), shard.NoDifference},
-		"a delete, and nothing there":                   {deleted, none, shard.NoDifference},
-		"neither row nor copy":                          {shard.Row{}, none, shard.NoDifference},
-		"a row that knows no commit, and no copy":       {shard.Row{Pending: key("5")}, none, shard.NoDifference},
-		"a newer copy":                                  {put, at("6"), shard.Behind},
-		"a newer copy than a delete":                    {deleted, at("6"), shard.Behind},
-		"a newer copy, and a yet newer one pending":     {pending(put, "7"), at("6"), shard.Behind},
-		"a young copy without a row":                    {shard.Row{}, at("5"), shard.Behind},
-		"a copy older than rows are kept, and no row":   {shard.Row{}, old("5", 999), shard.NoDifference},
-		"a copy as old as rows are kept, and no row":    {shard.Row{}, old("5", 1_000), shard.Behind},
-		"a copy older than rows are kept, and a commit": {put, old("6", 999), shard.Behind},
-		"an older copy than a delete":                   {deleted, at("4"), shard.Undone},
-		"the same, and a newer version pending":         {pending(deleted, "6"), at("4"), shard.Waiting},
-		"the same, and an older version pending":        {pending(deleted, "5"), at("4"), shard.Undone},
-		"an older copy than a put":                      {put, at("4"), shard.Older},
-		"no copy of a put":                              {put, none, shard.Missing},
-		"no copy of a put, and a newer one pending":     {pending(put, "6"), none, shard.Waiting},
-		"a copy of another class":                       {put, dated, shard.OtherClass},
-		"a row of a newer schema":                       {foreign, at("6"), shard.Busy},
-		"a lease that has just ended":                   {leased(quiet), at("6"), shard.Busy},
-		"a lease that ended before":                     {leased(quiet - 1), at("6"), shard.Behind},
-		"a copy from before a reset":                    {reset, at("6"), shard.Waiting},
-		"nothing there after a reset":                   {reset, none, shard.Waiting},
-		"a copy that is newer than a reset":             {reset, old("6", shard.Fence(past)+1), shard.Behind},
-		"a commit of this moment":                       {fresh, none, shard.Busy},
+		"a copy of the same version":                           {put, at("5"), shard.NoDifference},
+		"a delete, and no copy":                                {deleted, none, shard.NoDifference},
+		"neither row nor copy":                                 {shard.Row{}, none, shard.NoDifference},
+		"a row without a commit, and no copy":                  {shard.Row{Pending: key("5")}, none, shard.NoDifference},
+		"a newer copy":                                         {put, at("6"), shard.Behind},
+		"a copy newer than a delete":                           {deleted, at("6"), shard.Behind},
+		"a newer copy, and a newer version pending":            {pending(put, "7"), at("6"), shard.Behind},
+		"a young copy without a row":                           {shard.Row{}, at("5"), shard.Behind},
+		"a copy older than rows are kept, and no row":          {shard.Row{}, old("5", 999), shard.NoDifference},
+		"a copy as old as rows are kept, and no row":           {shard.Row{}, old("5", 1_000), shard.Behind},
+		"a copy older than rows are kept, and a commit":        {put, old("6", 999), shard.Behind},
+		"a copy older than a delete":                           {deleted, at("4"), shard.Undone},
+		"a copy older than a delete, a newer version pending":  {pending(deleted, "6"), at("4"), shard.Waiting},
+		"a copy older than a delete, an older version pending": {pending(deleted, "5"), at("4"), shard.Undone},
+		"a copy older than a put":                              {put, at("4"), shard.Older},
+		"no copy of a put":                                     {put, none, shard.Missing},
+		"no copy of a put, and a newer version pending":        {pending(put, "6"), none, shard.Waiting},
+		"a copy of another class":                              {put, dated, shard.OtherClass},
+		"a row of a newer schema":                              {foreign, at("6"), shard.Busy},
+		"a lease that has just ended":                          {leased(quiet), at("6"), shard.Busy},
+		"a lease that ended before":                            {leased(quiet - 1), at("6"), shard.Behind},
+		"a copy from before a reset":                           {reset, at("6"), shard.Waiting},
+		"no copy after a reset":                                {reset, none, shard.Waiting},
+		"a copy that is newer than a reset":                    {reset, old("6", shard.Fence(past)+1), shard.Behind},
+		"a commit a moment ago":                                {fresh, none, shard.Busy},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -75,7 +75,7 @@ func TestCompareSaysWhatHelps(t *testing.T) {
 			}
 			passes := []shard.Difference{shard.NoDifference, shard.Busy, shard.Waiting}
 			if got := tt.want.Drift(); got == slices.Contains(passes, tt.want) {
-				t.Errorf("%s is drift: %t", tt.want, got)
+				t.Errorf("Drift of %s is %t", tt.want, got)
 			}
 		})
 	}

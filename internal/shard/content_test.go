@@ -20,7 +20,7 @@ func TestContentSaysWhichGenerationItIsFrom(t *testing.T) {
 		}
 	}
 	if taken > 60 { // 24 are expected
-		t.Errorf("%d of 100,000 other generations are taken for this one", taken)
+		t.Errorf("%d of 100,000 other generations are mistaken for this one, want about 24", taken)
 	}
 }
 

@@ -15,19 +15,19 @@ func TestIDsHoldNoControlCharacters(t *testing.T) {
 	} {
 		id := "a" + string(r) + "b"
 		if doc, err := shard.NewDocID("content", id); err == nil || !strings.Contains(err.Error(), "at byte 1") {
-			t.Errorf("%U: got %q, %v, want an error that says where", r, doc, err)
+			t.Errorf("%U: got %q, %v, want an error with the position", r, doc, err)
 		}
 		if strings.Contains(shardError(id), string(r)) {
-			t.Errorf("%U: the error repeats it", r)
+			t.Errorf("%U: the error contains the character", r)
 		}
-		// Rows with such ids, from before they were refused, can still be asked for.
+		// Rows with such ids, from builds that accepted them, can still be read.
 		if doc, err := shard.ParseDocID("content#" + id); err != nil || doc.ID() != id {
-			t.Errorf("%U: parsed %q, %v, want it", r, doc, err)
+			t.Errorf("%U: parsed %q, %v, want the same id", r, doc, err)
 		}
 	}
 	for _, id := range []string{" ", "~", "\u00a0", "é", "東京", "\u200d", "\u2027", "\u202f", "\u2065", "\ufffd"} {
 		if _, err := shard.NewDocID("content", id); err != nil {
-			t.Errorf("%q: got %v, want it allowed", id, err)
+			t.Errorf("%q: got %v, want the id allowed", id, err)
 		}
 	}
 	if _, err := shard.NewDocID("content", "a\xff"); err == nil {
@@ -65,6 +65,6 @@ func TestAKeySaysItsCollectionItsSinkAndItsID(t *testing.T) {
 		}
 	}
 	if row := shard.HealthRow("search"); row.In("vectors") != row || row.Plain() != row {
-		t.Errorf("a row of lull's own got a sink: %s", row.In("vectors"))
+		t.Errorf("the key of one of lull's own rows got a sink: %s", row.In("vectors"))
 	}
 }

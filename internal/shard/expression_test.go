@@ -37,7 +37,7 @@ func valueNames(x shard.Expression) []string {
 	return names
 }
 
-// BenchmarkExpression renders each form of a write; see allocs/op.
+// BenchmarkExpression renders each form of a write. It reports the allocations.
 func BenchmarkExpression(b *testing.B) {
 	all := forms()
 	b.ReportAllocs()
@@ -73,12 +73,12 @@ func TestExpressionsAreWhatDynamoDBTakes(t *testing.T) {
 			_, isName := x.Names[p]
 			isValue := slices.Contains(valueNames(x), p)
 			if isName == isValue {
-				t.Errorf("%s: %s is in neither list, or in both", w.Transition, p)
+				t.Errorf("%s: the placeholder %s is in neither list, or in both", w.Transition, p)
 			}
 		}
 		for p, name := range x.Names {
 			if !used[p] || !attrs[name] {
-				t.Errorf("%s: the name %s (%s) is not used, or of no attribute", w.Transition, p, name)
+				t.Errorf("%s: the name %s (%s) is not used, or is not an attribute", w.Transition, p, name)
 			}
 		}
 		seen := map[shard.Value]string{}
@@ -100,7 +100,7 @@ func TestExpressionsAreWhatDynamoDBTakes(t *testing.T) {
 		}
 		for _, word := range words.FindAllString(placeholder.ReplaceAllString(text, ""), -1) {
 			if !grammar[word] {
-				t.Errorf("%s: %q does not go through a placeholder", w.Transition, word)
+				t.Errorf("%s: %q is not a placeholder", w.Transition, word)
 			}
 		}
 		if strings.Count(text, "(") != strings.Count(text, ")") {
@@ -110,7 +110,7 @@ func TestExpressionsAreWhatDynamoDBTakes(t *testing.T) {
 			t.Errorf("%s: the expression has %d bytes, at most 4096 are allowed", w.Transition, got)
 		}
 		if w.Drop != (x.Update == "") {
-			t.Errorf("%s: deletes the item: %v, update %q", w.Transition, w.Drop, x.Update)
+			t.Errorf("%s: the write deletes the item: %v, and has the update %q", w.Transition, w.Drop, x.Update)
 		}
 	}
 }
@@ -135,13 +135,13 @@ func TestEveryWriteLeavesNewerSchemasAlone(t *testing.T) {
 			t.Errorf("%s is allowed on a bare row of a newer schema", w.Transition)
 		}
 		if len(w.Cond) == 0 || len(w.Cond[0]) == 0 || w.Cond[0][0].Attr != shard.AttrSchema {
-			t.Errorf("%s does not ask for the schema first", w.Transition)
+			t.Errorf("the first clause of %s does not check the schema", w.Transition)
 		}
 	}
 }
 
 // TestExpressionsAsWritten compares every expression with a file, so that a reviewer sees each
-// change of what goes to DynamoDB. -rewrite updates the file.
+// change of what lull sends to DynamoDB. -rewrite updates the file.
 func TestExpressionsAsWritten(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
@@ -175,7 +175,7 @@ func TestExpressionsAsWritten(t *testing.T) {
 		b.WriteString("\n")
 	}
 	path := filepath.Join("testdata", "expressions.txt")
-	if f := flag.Lookup("rewrite"); f != nil && f.Value.String() == "true" { // the flag of datadriven
+	if f := flag.Lookup("rewrite"); f != nil && f.Value.String() == "true" { // the flag of the package datadriven
 		if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -185,6 +185,6 @@ func TestExpressionsAsWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := b.String(); got != string(want) {
-		t.Errorf("the expressions are not those of %s: run with -rewrite and read the difference", path)
+		t.Errorf("the expressions differ from %s: run with -rewrite and read the difference", path)
 	}
 }

@@ -82,7 +82,7 @@ func FuzzParseVersion(f *testing.F) {
 		if err != nil || p.Version != v {
 			t.Errorf("%q packs as %x, which has version %s, %v", text, string(k), p.Version, err)
 		}
-		// plainVersion reads every text that the parser accepts.
+		// plainVersion must read every text that the parser accepts.
 		number, canonical := plainVersion(c, text)
 		one := big.NewInt(1)
 		if number == nil || number.Cmp(new(big.Int).Exp(big.NewInt(10), big.NewInt(40), nil)) >= 0 {
@@ -121,7 +121,7 @@ func FuzzParseDocID(f *testing.F) {
 			return // an earlier build accepted such ids in events, and their rows can still be read
 		}
 		if back, err := shard.NewDocID(d.Collection(), d.ID()); err != nil || back.In(d.Sink()) != d {
-			t.Errorf("%q is taken apart and put together as %q, %v", s, back, err)
+			t.Errorf("the parts of %q make %q, %v", s, back, err)
 		}
 	})
 }

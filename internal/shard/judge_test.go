@@ -15,19 +15,19 @@ func TestMarkedSaysWhatARowThatRefusedPARKMakesOfTheDeadLetter(t *testing.T) {
 		want shard.Mark
 		done bool
 	}{
-		"absent":                    {shard.Row{}, shard.MarkAgain, false},
-		"an older version pending":  {shard.Row{Pending: "k1"}, shard.MarkAgain, false},
-		"this version pending":      {shard.Row{Pending: k}, shard.MarkAgain, false},
-		"a newer version pending":   {shard.Row{Pending: "k3"}, shard.MarkOvertaken, true},
-		"an older one committed":    {shard.Row{Committed: "k1"}, shard.MarkAgain, false},
-		"this version committed":    {shard.Row{Committed: k}, shard.MarkWritten, true},
-		"a newer one committed":     {shard.Row{Committed: "k3", Pending: "k4"}, shard.MarkWritten, true},
-		"another dead letter":       {shard.Row{Dead: "k1"}, shard.MarkAgain, false},
-		"this dead letter":          {shard.Row{Dead: k, Pending: "k3"}, shard.MarkThere, true},
-		"leased":                    {shard.Row{Pending: k, Owner: "t", LeaseUntil: now}, shard.MarkLeased, false},
-		"a lease that ran out":      {shard.Row{Pending: k, Owner: "t", LeaseUntil: now - 1}, shard.MarkAgain, false},
-		"leased, a newer pending":   {shard.Row{Pending: "k3", LeaseUntil: now}, shard.MarkOvertaken, true},
-		"a newer schema, committed": {shard.Row{Schema: shard.SchemaVersion + 1, Committed: k}, shard.MarkForeign, false},
+		"absent":                          {shard.Row{}, shard.MarkAgain, false},
+		"an older version pending":        {shard.Row{Pending: "k1"}, shard.MarkAgain, false},
+		"this version pending":            {shard.Row{Pending: k}, shard.MarkAgain, false},
+		"a newer version pending":         {shard.Row{Pending: "k3"}, shard.MarkOvertaken, true},
+		"an older version committed":      {shard.Row{Committed: "k1"}, shard.MarkAgain, false},
+		"this version committed":          {shard.Row{Committed: k}, shard.MarkWritten, true},
+		"a newer version committed":       {shard.Row{Committed: "k3", Pending: "k4"}, shard.MarkWritten, true},
+		"another dead letter":             {shard.Row{Dead: "k1"}, shard.MarkAgain, false},
+		"this dead letter":                {shard.Row{Dead: k, Pending: "k3"}, shard.MarkThere, true},
+		"leased":                          {shard.Row{Pending: k, Owner: "t", LeaseUntil: now}, shard.MarkLeased, false},
+		"an expired lease":                {shard.Row{Pending: k, Owner: "t", LeaseUntil: now - 1}, shard.MarkAgain, false},
+		"leased, a newer version pending": {shard.Row{Pending: "k3", LeaseUntil: now}, shard.MarkOvertaken, true},
+		"a newer schema, committed":       {shard.Row{Schema: shard.SchemaVersion + 1, Committed: k}, shard.MarkForeign, false},
 	} {
 		if got := shard.Marked(c.row, k, now); got != c.want || got.Done() != c.done {
 			t.Errorf("%s: mark %d, done %v, want %d and %v", name, got, got.Done(), c.want, c.done)
@@ -46,9 +46,9 @@ func TestARowWhoseFencesLieAheadIsClaimedOnceNothingElseCounts(t *testing.T) {
 		row  shard.Row
 		want shard.Step
 	}{
-		"nothing":         {ahead, shard.Step{Act: shard.ActClaim, Cap: now}},
-		"a write of late": {written, shard.Step{Act: shard.ActWait, Until: now.Add(time.Second) - 1}},
-		"a newer claimed": {claimed, shard.Step{Act: shard.ActWait, Until: now + 7}},
+		"nothing":                 {ahead, shard.Step{Act: shard.ActClaim, Cap: now}},
+		"a recent write":          {written, shard.Step{Act: shard.ActWait, Until: now.Add(time.Second) - 1}},
+		"a newer version claimed": {claimed, shard.Step{Act: shard.ActWait, Until: now + 7}},
 	} {
 		got := shard.Decide(c.row, shard.Hold{Key: k}, shard.View{Now: now, Consistent: true, Backoff: now + 7}, timing)
 		if got.Why = ""; got != c.want {

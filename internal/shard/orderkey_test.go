@@ -26,7 +26,7 @@ func TestPackedAndPrintedKeysSortAsTheirParts(t *testing.T) {
 			t.Parallel()
 			rapid.Check(t, func(t *rapid.T) {
 				a, b := anyKey(c).Draw(t, "a"), anyKey(c).Draw(t, "b")
-				if rapid.Bool().Draw(t, "same version") { // so that the later parts of the key decide
+				if rapid.Bool().Draw(t, "same version") { // the later parts of the key then decide
 					b.parts.Version, b.parts.Epoch, b.plain.number, b.plain.text, b.plain.epoch = a.parts.Version,
 						a.parts.Epoch, a.plain.number, a.plain.text, a.plain.epoch
 				}
@@ -215,7 +215,7 @@ func TestBytesThatAreNotAKeyAreToldSo(t *testing.T) {
 		"a number with a leading zero":    "\x00\x22\x00\x01",
 		"a time after 4253":               "\x00\x68" + strings.Repeat("\xff", 8),
 		"a log position of 9 bytes":       "\x00\x89" + strings.Repeat("\xff", 9),
-		"an epoch of two bytes for one":   "\xf8\x07\x20",
+		"a one-byte epoch in two bytes":   "\xf8\x07\x20",
 		"an epoch of 33 bits":             "\xfc\x01\x00\x00\x01\x00\x20",
 		"a run of zeros":                  "\x00\x20\x01" + strings.Repeat("\x00", 15),
 		"two runs":                        "\x00\x20\x02" + strings.Repeat("\x01", 31),
@@ -307,7 +307,7 @@ func TestDocIDsAreCheckedAndTakenApart(t *testing.T) {
 	}
 }
 
-// Only in ULIDs and UUIDs do upper and lower case mean the same.
+// Upper and lower case mean the same only in ULIDs and UUIDs.
 func TestCaseCountsInWhatIsNotQuiteAUUID(t *testing.T) {
 	t.Parallel()
 	for text, counts := range map[string]bool{
@@ -326,7 +326,7 @@ func TestCaseCountsInWhatIsNotQuiteAUUID(t *testing.T) {
 		upper, err := shard.ParseVersion(shard.ClassLex, text)
 		lower, bad := shard.ParseVersion(shard.ClassLex, strings.ToLower(text))
 		if err != nil || bad != nil || (upper.Compare(lower) != 0) != counts {
-			t.Errorf("%s and the same in lower case: %v, %v, two versions: %v", text, err, bad, upper.Compare(lower) != 0)
+			t.Errorf("%s and its lower-case form: errors %v and %v, two versions: %v", text, err, bad, upper.Compare(lower) != 0)
 		}
 	}
 }

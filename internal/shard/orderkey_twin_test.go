@@ -14,12 +14,12 @@ import (
 )
 
 // plainKey is an order key in plain form: its parts, compared one after the other. It is slow and
-// obvious, and the packed bytes must sort as it does.
+// obvious. The packed bytes must sort in the same order.
 type plainKey struct {
 	epoch  uint32
 	class  shard.Class
-	number *big.Int // int, time, lsn
-	text   string   // seq, lex
+	number *big.Int // for the classes int, time and lsn
+	text   string   // for the classes seq and lex
 	run    shard.Run
 	micros int64
 	digest shard.Digest
@@ -34,7 +34,7 @@ func (k plainKey) compare(l plainKey) int {
 		cmp.Compare(k.micros, l.micros), bytes.Compare(k.digest[:], l.digest[:]))
 }
 
-// written is a key by the parts that the upstream sends, and in plain form.
+// written is a key in two forms: the parts that the upstream sends, and the plain form.
 type written struct {
 	parts shard.Parts
 	text  string // the upstream's version
@@ -80,8 +80,8 @@ func plainVersion(c shard.Class, text string) (number *big.Int, canonical string
 
 var classes = []shard.Class{shard.ClassInt, shard.ClassSeq, shard.ClassTime, shard.ClassLSN, shard.ClassLex}
 
-// versionText draws a valid version of a class. Small numbers and equal prefixes are frequent, so
-// that keys are often equal or close.
+// versionText generates a valid version of a class. Small numbers and equal prefixes are frequent,
+// so that keys are often equal or close.
 func versionText(c shard.Class) *rapid.Generator[string] {
 	switch c {
 	case shard.ClassInt:
@@ -115,7 +115,7 @@ func versionText(c shard.Class) *rapid.Generator[string] {
 	}
 }
 
-// anyKey draws a key of a class, with its plain form.
+// anyKey generates a key of a class, with its plain form.
 func anyKey(c shard.Class) *rapid.Generator[written] {
 	return rapid.Custom(func(t *rapid.T) written {
 		w := written{text: versionText(c).Draw(t, "version")}

@@ -14,7 +14,7 @@ import (
 	"github.com/lullhq/lull/internal/shard/shardtest"
 )
 
-// world holds the real row, its twin, and the facts that the protocol promises about both.
+// world has the real row, its twin, and the facts that the protocol promises about both.
 type world struct {
 	store  *memory.Shards
 	doc    shard.DocID
@@ -24,10 +24,10 @@ type world struct {
 	now    int64
 	tokens int
 	leases []grant
-	images []shard.Row // rows as they were: what somebody may still have in hand
-	twins  []twin      // the same of the twin
-	floors []plainKey  // of each version
-	fence  int64       // of the last claim that was granted
+	images []shard.Row // earlier states of the row, which a slow caller may still have
+	twins  []twin      // the twin's earlier states, in the same order
+	floors []plainKey  // the floor of each version
+	fence  int64       // the fence of the last claim that was granted
 }
 
 type grant struct {
@@ -42,7 +42,7 @@ func newWorld(t *rapid.T) *world {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for variant := range byte(4) { // three payloads of each version, and one of them in a resync run
+		for variant := range byte(4) { // each version has three payloads, and one of them also in a resync run
 			p := shard.Parts{Version: v, Digest: shard.Digest{1 + variant%3}, Run: shard.Run{variant / 3}}
 			k := written{parts: p, plain: plainKey{
 				number: big.NewInt(version), digest: p.Digest, run: p.Run,
@@ -70,7 +70,7 @@ func (w *world) row(t *rapid.T) shard.Row {
 
 func (w *world) key(t *rapid.T) written { return rapid.SampledFrom(w.keys).Draw(t, "key") }
 
-// write executes the write, and compares the store with the twin.
+// write executes a write on the store and on the twin, and compares the two.
 func (w *world) write(t *rapid.T, wr shard.Write, allowed bool) bool {
 	before := w.row(t)
 	old, err := w.store.Write(t.Context(), wr)
@@ -88,7 +88,7 @@ func (w *world) write(t *rapid.T, wr shard.Write, allowed bool) bool {
 	if want := w.twin.row(w.doc, w.packed); after != want {
 		t.Fatalf("%s: row  %+v\n want %+v", wr.Transition, after, want)
 	}
-	// What was committed never goes back while the row lives, nor does what was claimed, unless its
+	// committed never decreases while the row exists. claimed does not decrease either, unless its
 	// version became a dead letter.
 	reset := wr.Transition == shard.RESET
 	if after.Committed < before.Committed && !reset {
@@ -100,7 +100,7 @@ func (w *world) write(t *rapid.T, wr shard.Write, allowed bool) bool {
 	}
 	for _, k := range []shard.OrderKey{after.Pending, after.Claimed, after.Committed} {
 		if after.Took(k) {
-			t.Fatalf("%s: %s is there again, which an operator took back: %+v", wr.Transition, k, after)
+			t.Fatalf("%s: version %s exists again, although an operator took it back: %+v", wr.Transition, k, after)
 		}
 	}
 	w.images, w.twins = append(w.images, after), append(w.twins, w.twin)
@@ -115,7 +115,7 @@ func (w *world) image(t *rapid.T) shard.Row {
 	return w.row(t)
 }
 
-// read is an image with what the twin was then.
+// read returns an image of the row, with the twin's state at that time.
 func (w *world) read(t *rapid.T) (shard.Row, twin) {
 	if n := len(w.images); n > 0 && rapid.IntRange(0, 3).Draw(t, "old image") == 0 {
 		i := rapid.IntRange(0, n-1).Draw(t, "image")
@@ -126,7 +126,7 @@ func (w *world) read(t *rapid.T) (shard.Row, twin) {
 
 func (w *world) lease(t *rapid.T) grant {
 	if len(w.leases) == 0 {
-		t.Skip("nobody ever had a lease")
+		t.Skip("there was no lease yet")
 	}
 	if rapid.Bool().Draw(t, "latest") {
 		return w.leases[len(w.leases)-1]
@@ -215,7 +215,7 @@ func (w *world) actions() map[string]func(*rapid.T) {
 			allowed := w.write(t, shard.Redrive(w.doc, w.packed[k.plain.name()], shard.Micros(w.now)),
 				w.twin.redrive(k.plain, w.now))
 			if allowed && !shard.MayRedrive(row, w.packed[k.plain.name()], shard.Micros(w.now)) {
-				t.Fatalf("a redrive was allowed while somebody worked on the version: %+v", row)
+				t.Fatalf("a redrive was allowed while a flight worked on the version: %+v", row)
 			}
 		},
 		"reset": w.reset,
@@ -227,7 +227,7 @@ func (w *world) actions() map[string]func(*rapid.T) {
 			row, read := w.read(t)
 			floor := rapid.SampledFrom(w.floors).Draw(t, "floor")
 			if len(read.taken) == 0 {
-				t.Skip("nothing was taken back")
+				t.Skip("no version was taken back")
 			}
 			w.write(t, shard.GiveBack(row, w.packed[floor.name()]), w.twin.giveBack(&read, floor))
 		},
@@ -264,7 +264,7 @@ func (w *world) actions() map[string]func(*rapid.T) {
 	}
 }
 
-// claim executes a claim and checks that its fence grew.
+// claim executes a claim and checks that the fence grew.
 func (w *world) claim(t *rapid.T, b shard.Bid, k written, allowed bool) {
 	if !w.write(t, shard.Claim(b), allowed) {
 		return
@@ -276,7 +276,8 @@ func (w *world) claim(t *rapid.T, b shard.Bid, k written, allowed bool) {
 	w.leases = append(w.leases, grant{shard.Lease{Doc: w.doc, Key: b.Key, Token: b.Token, At: b.Now}, k})
 }
 
-// through brings a version to the sink, if the row allows it: single steps seldom come that far.
+// through does all writes that bring a version to the sink, if the row allows them. Random single
+// steps seldom reach the write.
 func (w *world) through(t *rapid.T) {
 	k, token := w.key(t), fmt.Sprint("token ", w.tokens+1)
 	w.tokens++
@@ -300,12 +301,12 @@ func (w *world) reset(t *rapid.T) {
 	row, read := w.read(t)
 	floor := rapid.SampledFrom(w.floors).Draw(t, "floor")
 	if read.committed == nil || len(read.takeBack(floor)) > shard.MaxTakenBack {
-		t.Skip("nobody resets that")
+		t.Skip("no operator resets such a row")
 	}
 	w.write(t, shard.Reset(row, w.packed[floor.name()], shard.Micros(w.now)), w.twin.reset(&read, floor, w.now))
 }
 
-// decide does what index does with one version, and checks that the decision keeps its word.
+// decide does what index does with one version, and checks that the decision is right.
 func (w *world) decide(t *rapid.T) {
 	k := w.key(t)
 	timing := shard.Timing{
@@ -325,7 +326,7 @@ func (w *world) decide(t *rapid.T) {
 	late := v
 	late.Consistent = false
 	if eventual := shard.Decide(row, h, late, timing); eventual != step && eventual.Act != shard.ActReadAgain {
-		t.Fatalf("an eventual read decides %+v, a consistent one %+v", eventual, step)
+		t.Fatalf("an eventual read decides %+v, but a consistent read decides %+v", eventual, step)
 	}
 	switch step.Act {
 	case shard.ActClaim:
@@ -337,7 +338,7 @@ func (w *world) decide(t *rapid.T) {
 			MinInterval: timing.MinInterval, Again: step.Again,
 		}
 		if !shard.Claim(b).Allowed(row) {
-			t.Fatalf("decided to claim %s, and the claim would be refused: %+v", h.Key, row)
+			t.Fatalf("decided to claim %s, but the row would refuse the claim: %+v", h.Key, row)
 		}
 		w.claim(t, b, k, w.twin.claim(k.plain, token, w.now, int64(b.Until), int64(step.Cap), 1_000_000, step.Again))
 	case shard.ActWait:
@@ -362,7 +363,7 @@ func (w *world) decide(t *rapid.T) {
 			t.Fatalf("%s is left with %s pending", h.Key, row.Pending)
 		}
 	case shard.ActReadAgain:
-		t.Fatalf("a consistent read is to be read again: %+v", row)
+		t.Fatalf("decided to read again after a consistent read: %+v", row)
 	}
 }
 
@@ -371,8 +372,8 @@ func TestTheWritesDoWhatTheDesignSays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { t.Repeat(newWorld(t).actions()) })
 }
 
-// TestTheNewestVersionIsWrittenInTheEnd runs random actions on a row. Then one flight with the
-// newest version has the row to itself, and must write it.
+// TestTheNewestVersionIsWrittenInTheEnd runs random actions on a row. After that, only one flight
+// works on the row, with the newest version, and must write it.
 func TestTheNewestVersionIsWrittenInTheEnd(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -386,10 +387,10 @@ func TestTheNewestVersionIsWrittenInTheEnd(t *testing.T) {
 		newest := w.keys[len(w.keys)-1]
 		key := w.packed[newest.plain.name()]
 		if w.row(t).Dead == key {
-			t.Skip("its dead letter is stored")
+			t.Skip("the dead letter of the version is stored")
 		}
 		if w.twin.took(newest.plain) {
-			t.Skip("an operator took it back")
+			t.Skip("an operator took the version back")
 		}
 		timing := shard.Timing{
 			Quiet: 5 * time.Second, MaxWait: 30 * time.Second, CapGrace: 10 * time.Second,
@@ -438,6 +439,6 @@ func TestTheNewestVersionIsWrittenInTheEnd(t *testing.T) {
 				t.Fatalf("decided %+v: %+v", step, row)
 			}
 		}
-		t.Fatalf("not written after %s: %+v", time.Duration(w.now-began)*time.Microsecond, w.row(t))
+		t.Fatalf("the version was not written after %s: %+v", time.Duration(w.now-began)*time.Microsecond, w.row(t))
 	})
 }

@@ -22,7 +22,7 @@ func TestAnEventIsOneInEveryRun(t *testing.T) {
 	t.Parallel()
 	plain, again := takenKey(t, "900", shard.Run{}), takenKey(t, "900", shard.Run{7})
 	if plain == again || again.Event() != plain || plain.Event() != plain {
-		t.Errorf("%s is of the event %s, want %s", again, again.Event(), plain)
+		t.Errorf("key %s belongs to the event %s, want %s", again, again.Event(), plain)
 	}
 	for _, k := range []shard.OrderKey{"", shard.Lowest, "k1", "\xff", again[:len(again)-1], again + "x"} {
 		if k.Event() != k {
@@ -37,12 +37,14 @@ func TestASetOfKeysIsOneStringWhateverTheOrder(t *testing.T) {
 	if a != b || !slices.Equal(a.Keys(), []shard.OrderKey{"k1", "k2"}) || !a.Has("k2") || a.Has("k") {
 		t.Errorf("%q and %q", a, b)
 	}
-	for _, bad := range []shard.KeySet{"\x05k", "\x00", "\xff"} { // no store returns such a set, and it must not panic
+	// no store returns such a set, but Keys must not panic
+	for _, bad := range []shard.KeySet{"\x05k", "\x00", "\xff"} {
 		_ = bad.Keys()
 	}
 }
 
-// The row is at v900 and is reset to v5. v6 and v7 become dead letters. v900 stays refused.
+// The committed version is v900, and the row is reset to v5. v6 and v7 become dead letters. v900
+// must stay refused.
 func TestWhatWasTakenBackIsRefusedAfterOtherDeadLetters(t *testing.T) {
 	t.Parallel()
 	absurd, again := takenKey(t, "900", shard.Run{}), takenKey(t, "900", shard.Run{7})
@@ -54,14 +56,14 @@ func TestWhatWasTakenBackIsRefusedAfterOtherDeadLetters(t *testing.T) {
 	}
 	for _, k := range []shard.OrderKey{absurd, again} {
 		if !row.Took(k) || shard.Judge(row, k, shard.ClassInt, false) != shard.TakenBack {
-			t.Errorf("%s is %s", k, shard.Judge(row, k, shard.ClassInt, false))
+			t.Errorf("key %s is judged %s, want it taken back", k, shard.Judge(row, k, shard.ClassInt, false))
 		}
 		admit := shard.Admit(shard.Admission{Doc: row.Doc, Key: k, Class: shard.ClassInt, Flight: "f", Now: now})
 		if admit.Allowed(row) {
-			t.Errorf("%s is admitted by %+v", k, row)
+			t.Errorf("key %s is admitted by %+v", k, row)
 		}
 		if shard.Marked(row, k, now) != shard.MarkWritten {
-			t.Errorf("%s: a dead letter of it is not superseded", k)
+			t.Errorf("the dead letter of key %s is not superseded", k)
 		}
 		eventual := shard.Decide(row, shard.Hold{Key: k}, shard.View{Now: now}, shard.Timing{})
 		sure := shard.Decide(row, shard.Hold{Key: k}, shard.View{Now: now, Consistent: true}, shard.Timing{})
@@ -76,16 +78,16 @@ func TestWhatWasTakenBackIsRefusedAfterOtherDeadLetters(t *testing.T) {
 	if k := takenKey(t, "6", shard.Run{7}); shard.Judge(row, k, shard.ClassInt, false) != shard.Held {
 		t.Errorf("version 6 is %s", shard.Judge(row, k, shard.ClassInt, false))
 	}
-	// No version is pending. So the flight admits the older version that it also holds.
+	// No version is pending, so the flight admits the older version that it also holds.
 	older := shard.Decide(row, shard.Hold{Key: takenKey(t, "8", shard.Run{})},
 		shard.View{Now: now, Consistent: true}, shard.Timing{})
 	if older.Act != shard.ActAdmit {
-		t.Errorf("an older version is %+v, want it to be admitted", older)
+		t.Errorf("an older version is %+v, want it admitted", older)
 	}
 	committed := row
 	committed.Committed, committed.LastWrite = takenKey(t, "8", shard.Run{}), 1
 	if d := shard.Compare(committed, shard.InSink{Key: absurd, Fence: 2}, now, 0); d != shard.Older {
-		t.Errorf("the absurd copy under a newer commit is %s, want it to be older", d)
+		t.Errorf("the absurd copy under a newer commit is %s, want older", d)
 	}
 	back := shard.GiveBack(committed, floorOf(t, "900"))
 	if back.Allowed(committed) && !back.Apply(committed).Took(absurd) {
@@ -104,11 +106,11 @@ func TestARowWithAllThatItMayRememberIsSmall(t *testing.T) {
 	reset := shard.Row{Doc: longest, Dead: k[:len(k)-1] + "\x01", TakenBack: shard.KeySetOf(taken...)}
 	row := settle(t, reset, k, shard.Put)
 	if got := shardtest.ItemSize(row); got > 400 {
-		t.Errorf("a settled row has %d bytes, want at most 400", got)
+		t.Errorf("a committed row has %d bytes, want at most 400", got)
 	}
 }
 
-// v900, reset to 5, v2000, reset to 950, v960, reset to 5: v900 stays away.
+// v900 is reset to v5, v2000 to v950, and v960 to v5. v900 must stay taken back.
 func TestALowerResetBringsNothingBack(t *testing.T) {
 	t.Parallel()
 	row := shard.Row{Doc: "content#a"}
@@ -123,7 +125,7 @@ func TestALowerResetBringsNothingBack(t *testing.T) {
 	}
 }
 
-// A full row loses the oldest versions below the floor, which are stale, and no other ones.
+// A full row forgets only the lowest versions below the floor, which are stale.
 func TestAFullRowForgetsOnlyWhatIsBelowTheFloor(t *testing.T) {
 	t.Parallel()
 	var all []shard.OrderKey
@@ -132,13 +134,15 @@ func TestAFullRowForgetsOnlyWhatIsBelowTheFloor(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		floor string
-		taken int // of all before the reset
+		taken int // how many keys of all were taken back before the reset
 		want  []shard.OrderKey
 	}{
-		{"5", shard.MaxTakenBack, all},                             // too many: the caller refuses it
-		{"115", shard.MaxTakenBack, all[1:]},                       // 110 is below it too
-		{"120", shard.MaxTakenBack, append(all[:2:2], all[3:]...)}, // the named one leaves: there is room
-		{"175", shard.MaxTakenBack - 1, append(all[:7:7], all[8])}, // there is room
+		// there are too many keys, so the caller refuses the set
+		{"5", shard.MaxTakenBack, all},
+		{"115", shard.MaxTakenBack, all[1:]}, // 110 is below the floor, too
+		// the key of the floor's version is removed, so there is room
+		{"120", shard.MaxTakenBack, append(all[:2:2], all[3:]...)},
+		{"175", shard.MaxTakenBack - 1, append(all[:7:7], all[8])}, // there is room for one more key
 	} {
 		row := shard.Row{Committed: all[shard.MaxTakenBack], TakenBack: shard.KeySetOf(all[:tt.taken]...)}
 		if got := row.TakeBack(floorOf(t, tt.floor)); got != shard.KeySetOf(tt.want...) {

@@ -16,7 +16,7 @@ func TestADocumentThatGetsNoAnswerEndsUpAlone(t *testing.T) {
 		want     int
 	}{{0, 500, 500}, {1, 500, 500}, {2, 500, 125}, {2, 3, 1}, {3, 500, 1}, {99, 500, 1}, {0, 0, 1}} {
 		if got := shard.GroupSize(c.attempts, c.all); got != c.want {
-			t.Errorf("after %d attempts %d of %d together, want %d", c.attempts, got, c.all, c.want)
+			t.Errorf("after %d attempts %d of %d documents are sent together, want %d", c.attempts, got, c.all, c.want)
 		}
 	}
 }
@@ -55,7 +55,7 @@ func TestRowsTakeValuesOfTheirKindOnly(t *testing.T) {
 				t.Errorf("%s: got %+v, %v, want %+v", a, got, ok, v)
 			}
 			if !r.Set(a, shard.Value{}) || r.Exists() {
-				t.Errorf("%s is not taken away: %+v", a, r)
+				t.Errorf("attribute %s was not removed: %+v", a, r)
 			}
 		}
 		if kinds != 1 {
@@ -64,15 +64,15 @@ func TestRowsTakeValuesOfTheirKindOnly(t *testing.T) {
 	}
 	var r shard.Row
 	if _, ok := r.Get("no attribute"); ok || r.Set("no attribute", shard.Value{}) {
-		t.Error("a row has an attribute that it does not have")
+		t.Error("a row has an unknown attribute")
 	}
 }
 
-// A field without an attribute would be lost in the table, and two attributes of one field would
+// The table would not store a field without an attribute, and two attributes of one field would
 // overwrite each other.
 func TestEveryFieldHasAnAttributeOfItsOwn(t *testing.T) {
 	t.Parallel()
-	fields := reflect.TypeFor[shard.Row]().NumField() - 1 // the key
+	fields := reflect.TypeFor[shard.Row]().NumField() - 1 // without the field of the key
 	if got := len(shard.Attrs()); got != fields {
 		t.Errorf("%d attributes, want one for each of %d fields", got, fields)
 	}

@@ -88,7 +88,7 @@ func settings(_ *testing.T, s *story, l *line) string {
 	return "ok"
 }
 
-// setSchema changes the schema of the row, as a newer build would.
+// setSchema changes the schema of the row, as a newer build of lull would.
 func setSchema(t *testing.T, s *story, l *line) string {
 	r := s.row(t)
 	if _, err := fmt.Sscan(l.first(), &r.Schema); err != nil {
@@ -140,11 +140,11 @@ func decide(t *testing.T, s *story, l *line) string {
 		Now: s.micros(), Consistent: !l.flag("eventual"), Turn: l.number("turn", "0"),
 		Backoff: s.micros().Add(l.span(l.text("back-off", "1s"))),
 	}
-	returns := l.time("returns") // when this version's message returns from the queue
+	returns := l.time("returns") // when the message of this version returns from the queue
 	h := shard.Hold{Admitted: l.time("admitted")}
 	h.Key = l.key(shard.ClassInt)
 	r := s.row(t)
-	if l.flag("absent") { // as a late replica may show it
+	if l.flag("absent") { // a replica that lags may return no row
 		r = shard.Row{Doc: s.doc}
 	}
 	step := shard.Decide(r, h, v, s.timing)

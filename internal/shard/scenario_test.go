@@ -13,9 +13,9 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// TestScenarios runs the files of testdata/scenarios: one for each rule, named after it. `go test
-// ./internal/shard -run Scenarios -rewrite` writes the present results into them. Review the
-// difference like a change of the specification.
+// TestScenarios runs the files of testdata/scenarios. There is one file for each rule, named after
+// the rule. `go test ./internal/shard -run Scenarios -rewrite` writes the present results into the
+// files. Review the difference like a change of the specification.
 func TestScenarios(t *testing.T) {
 	t.Parallel()
 	datadriven.Walk(t, "testdata/scenarios", func(t *testing.T, path string) {
@@ -33,10 +33,11 @@ func TestScenarios(t *testing.T) {
 	})
 }
 
-// noon is +0s of every scenario.
+// noon is the time +0s of every scenario.
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
-// story is the state of a scenario: one document's row and the flights and operators that use it.
+// story is the state of a scenario: one document's row, and the flights and operators that use the
+// row.
 type story struct {
 	store  *memory.Shards
 	doc    shard.DocID
@@ -48,7 +49,7 @@ type story struct {
 	seen   shard.Row // the row that prune read
 	leases map[string]shard.Lease
 	bids   map[string]shard.Bid
-	images map[string]shard.Row // each claimer's row after the claim
+	images map[string]shard.Row // the row of each claimer after its claim
 	probes map[string]shard.Micros
 }
 
@@ -70,7 +71,7 @@ func at(d time.Duration) shard.Micros { return shard.MicrosOf(noon.Add(d)) }
 
 func (s *story) micros() shard.Micros { return at(s.now) }
 
-// expires returns the expires_at, in seconds, that a write at now gives a row without a pending
+// expires returns the expires_at, in seconds, that a write at now gives to a row without a pending
 // version.
 func (s *story) expires() int64 { return noon.Add(s.now + s.retain + ttlExtra).Unix() }
 
@@ -86,7 +87,7 @@ func (s *story) rowOf(t *testing.T, doc shard.DocID) shard.Row {
 }
 
 // write executes a write and prints the result and the row. recognised reports whether a refusal
-// shows that the same write had been applied before.
+// shows that the same write had already been applied.
 func (s *story) write(t *testing.T, w shard.Write, done string, recognised func(shard.Row) bool) string {
 	t.Helper()
 	_, err := s.store.Write(t.Context(), w)
@@ -101,8 +102,8 @@ func (s *story) write(t *testing.T, w shard.Write, done string, recognised func(
 	return w.Transition.String() + ": " + done + "\n" + s.show(s.rowOf(t, w.Doc))
 }
 
-// line holds the arguments of a command. A command removes those that it knows; the rest are an
-// error.
+// line has the arguments of a command. A command removes the arguments that it knows. Arguments
+// that are left are an error.
 type line struct {
 	t    *testing.T
 	d    *datadriven.TestData

@@ -22,7 +22,7 @@ func sizedKey(t *testing.T) shard.OrderKey {
 	})
 }
 
-// settle makes a document with a 36-character id pending, claimed and committed.
+// settle admits, claims and commits a version of a document with a 36-character id.
 func settle(t *testing.T, r shard.Row, k shard.OrderKey, op shard.Operation) shard.Row {
 	t.Helper()
 	const now = 1_777_888_812_345_671
@@ -57,12 +57,13 @@ func TestASettledRowHasAtMost200Bytes(t *testing.T) {
 	r := settle(t, shard.Row{Doc: longest}, k, shard.Delete)
 	t.Logf("%d bytes: %+v", shardtest.ItemSize(r), r)
 	if got := shardtest.ItemSize(r); got > 200 {
-		t.Errorf("a settled row has %d bytes, want at most 200", got)
+		t.Errorf("a committed row has %d bytes, want at most 200", got)
 	}
-	for _, op := range []shard.Operation{shard.Put, shard.Delete} { // after a put, the row also has the content
+	// after a put, the row also has the attribute content
+	for _, op := range []shard.Operation{shard.Put, shard.Delete} {
 		parked := settle(t, shard.Row{Doc: longest, Dead: k[:len(k)-1] + "\x01"}, k, op)
 		if got := shardtest.ItemSize(parked); got > 200 {
-			t.Errorf("%s: with the mark of a dead letter it has %d bytes, want at most 200", op, got)
+			t.Errorf("%s: a committed row with the mark of a dead letter has %d bytes, want at most 200", op, got)
 		}
 	}
 }
@@ -83,7 +84,7 @@ func TestTheFullestRowHasAtMostOneKilobyte(t *testing.T) {
 	l := shard.Lease{Doc: r.Doc, Key: k, Token: r.Owner, At: now}
 	r.LastError = shard.Release(l, strings.Repeat("ü", 500), true).Apply(r).LastError
 	if got := shardtest.ItemSize(r); got > 1024 || len(r.LastError) != shard.MaxLastError {
-		t.Errorf("%d bytes, with an error of %d, want at most 1024: each write would cost double", got,
+		t.Errorf("%d bytes, with an error of %d bytes, want at most 1024: otherwise each write costs double", got,
 			len(r.LastError))
 	}
 }

@@ -15,7 +15,7 @@ type twin struct {
 	class                    shard.Class
 	pending, committed, dead *plainKey
 	claimed, claimedWas      *plainKey
-	taken                    []plainKey // what an operator took back, in order, without resync runs
+	taken                    []plainKey // the versions that an operator took back, in order, without resync runs
 	lowest                   bool       // claimed_was = :lowest
 	op                       shard.Operation
 	burst, lease, last       *int64
@@ -115,7 +115,7 @@ func (r *twin) reject(k plainKey, token string, at int64, reason string, expires
 	if r.foreign() || r.owner != token || equal(r.pending, k) != waits {
 		return false
 	}
-	r.claimed = r.claimedWas // nil if it was :lowest
+	r.claimed = r.claimedWas // nil if claimed_was is :lowest
 	r.dead, r.lease, r.lastError = &k, &at, reason
 	r.owner, r.claimedWas, r.lowest, r.attempts, r.refusals = "", nil, false, 0, 0
 	if waits {
@@ -154,20 +154,20 @@ func (r *twin) redrive(k plainKey, now int64) bool {
 	return true
 }
 
-// event is a key without its resync run.
+// event returns a key without its resync run.
 func (k plainKey) event() plainKey {
 	k.run = shard.Run{}
 	return k
 }
 
-// isFloor reports whether a reset made the key: an event has a digest.
+// isFloor reports whether a reset made the key. The key of an event has a digest.
 func (k plainKey) isFloor() bool { return k.digest == shard.Digest{} }
 
 func (r *twin) took(k plainKey) bool {
 	return slices.ContainsFunc(r.taken, func(t plainKey) bool { return t.compare(k.event()) == 0 })
 }
 
-// takeBack is what a reset to a floor remembers beside what was taken back before.
+// takeBack returns all versions that are taken back after a reset to a floor.
 func (r *twin) takeBack(floor plainKey) []plainKey {
 	all := slices.Clone(r.taken)
 	if c := *r.committed; !c.isFloor() && !r.took(c) && c.compare(floor) > 0 {
@@ -181,7 +181,7 @@ func (r *twin) takeBack(floor plainKey) []plainKey {
 	return all
 }
 
-// sees reports whether committed and taken_back are as somebody read them.
+// sees reports whether committed and taken_back are unchanged since they were read.
 func (r *twin) sees(read *twin) bool {
 	return (r.committed == nil) == (read.committed == nil) &&
 		(r.committed == nil || equal(r.committed, *read.committed)) &&
@@ -206,8 +206,8 @@ func (r *twin) giveBack(read *twin, floor plainKey) bool {
 	return true
 }
 
-// row is the twin in the model's form, to be compared field by field. The packed keys come from
-// their parts.
+// row returns the twin as a row of the package shard, to be compared field by field. The packed
+// keys are made from their parts.
 func (r *twin) row(doc shard.DocID, packed map[string]shard.OrderKey) shard.Row {
 	key := func(k *plainKey) shard.OrderKey {
 		if k == nil {

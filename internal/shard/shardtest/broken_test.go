@@ -99,7 +99,7 @@ func TestTheSuiteKillsBrokenStores(t *testing.T) {
 				return s.Write(ctx, w)
 			},
 		},
-		"goes on after the context has ended": {
+		"continues after the context has ended": {
 			write: func(ctx context.Context, s *memory.Shards, w shard.Write) (shard.Row, error) {
 				return s.Write(context.WithoutCancel(ctx), w)
 			},
@@ -135,7 +135,7 @@ func TestTheSuiteKillsBrokenStores(t *testing.T) {
 				return old, err
 			},
 		},
-		"names another write where it refuses": {
+		"names another write in its refusals": {
 			wrote: func(_ *memory.Shards, _ shard.Write, old shard.Row, err error) (shard.Row, error) {
 				if r, ok := shard.AsRefused(err); ok {
 					err = &shard.Refused{Write: r.Write + 1, Row: r.Row}
@@ -174,7 +174,7 @@ func TestTheSuiteKillsBrokenStores(t *testing.T) {
 			b.Shards = memory.NewShards()
 			by, said := killed(t, b, suite)
 			if said == "" {
-				t.Fatal("survives the suite")
+				t.Fatal("the broken store passes the suite")
 			}
 			t.Logf("killed by %q: %s", by, said)
 		})

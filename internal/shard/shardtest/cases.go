@@ -7,7 +7,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// The constants of all cases. The writes are about k2.
+// These are the constants of all cases. The writes of the cases are about k2.
 var (
 	k0 = key("0")
 	k1 = key("1")
@@ -21,11 +21,11 @@ var (
 const (
 	token   shard.Token  = "4f5c1d0e9b8a7766"
 	other   shard.Token  = "0123456789abcdef"
-	third   shard.Token  = "fedcba9876543210" // sorts after token, while other sorts before it
+	third   shard.Token  = "fedcba9876543210" // sorts after token, while other sorts before token
 	now     shard.Micros = 1_777_888_800_000_000
 	at                   = now - 700_000 // when the lease was claimed
 	until                = now + 13_000_000
-	begin                = now - 5_000_000 // of the burst
+	begin                = now - 5_000_000 // when the burst began
 	expires int64        = 1_781_000_000
 	second               = time.Second
 )
@@ -33,7 +33,7 @@ const (
 func key(version string) shard.OrderKey {
 	v, err := shard.ParseVersion(shard.ClassInt, version)
 	if err != nil {
-		panic(err) // only if a constant above is wrong
+		panic(err) // happens only if a constant above is wrong
 	}
 	k, err := shard.NewOrderKey(shard.Parts{Version: v, Digest: shard.Digest{1, 2, 3, 4, 5, 6, 7, 8}})
 	if err != nil {
@@ -132,7 +132,7 @@ var (
 
 func class(c shard.Class) change { return func(r *shard.Row) { r.VersionClass = c } }
 
-// nothing makes the row absent.
+// nothing removes every attribute, so that the row is absent.
 func nothing(r *shard.Row) { *r = shard.Row{} }
 
 // row makes cases from a write and from a row on which that write is allowed.
@@ -147,7 +147,8 @@ func cases(write shard.Write, base shard.Row, rows ...row) []Case {
 	return all
 }
 
-// allowed is the case that the write succeeds on base with some changes, and leaves after.
+// allowed makes the case that the write succeeds on base with some changes. after is the resulting
+// row.
 func allowed(name string, after shard.Row, changes ...change) row {
 	return func(write shard.Write, base shard.Row) []Case {
 		return []Case{{
@@ -156,7 +157,7 @@ func allowed(name string, after shard.Row, changes ...change) row {
 	}
 }
 
-// refused is the case that the write is refused on base because of these changes.
+// refused makes the case that the write is refused on base because of these changes.
 func refused(name string, changes ...change) row {
 	return func(write shard.Write, base shard.Row) []Case {
 		return []Case{{Name: "is refused " + name, Write: write, Before: with(base, changes...)}}
@@ -175,8 +176,8 @@ func foreign(write shard.Write, base shard.Row) []Case {
 // takenBack tests the clause "k is not in taken_back".
 func takenBack(write shard.Write, base shard.Row) []Case {
 	return cases(write, base,
-		refused("when an operator took it back", taken(k2)),
-		refused("when an operator took it back, together with others", taken(k1, k2, k3)),
+		refused("when an operator took the version back", taken(k2)),
+		refused("when an operator took the version back, together with others", taken(k1, k2, k3)),
 		allowed("if other versions were taken back", with(write.Apply(base), taken(k1, k3)), taken(k1, k3)),
 	)
 }
@@ -187,7 +188,7 @@ func leased(after func(...change) shard.Row) row {
 		return cases(write, base,
 			refused("while the row is leased", owner(other), lease(until)),
 			refused("in the last microsecond of a lease", owner(other), lease(now)),
-			allowed("after a lease that ran out", after(owner(other), lease(now-1)), owner(other), lease(now-1)),
+			allowed("after a lease that has expired", after(owner(other), lease(now-1)), owner(other), lease(now-1)),
 			allowed("if no lease was ever taken", after(lease(0)), lease(0)),
 		)
 	}
@@ -196,8 +197,8 @@ func leased(after func(...change) shard.Row) row {
 // owned tests the clause "owner = :token".
 func owned(write shard.Write, base shard.Row) []Case {
 	return cases(write, base,
-		refused("to a claim that lost its lease to another", owner(other)),
-		refused("to a claim that lost its lease to a third one", owner(third)),
+		refused("to a claim that lost its lease to another claim", owner(other)),
+		refused("to a claim that lost its lease to a third claim", owner(third)),
 		refused("if the lease has no owner any more", owner("")),
 	)
 }

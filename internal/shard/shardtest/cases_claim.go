@@ -28,13 +28,13 @@ func admitCases(aged bool) []Case {
 		allowed("when nothing is pending: a burst begins", with(after, burst(now)), pending(""), burst(0)),
 		allowed("if no version was ever parked", with(after, dead("")), dead("")),
 		allowed("if a newer version was parked", with(after, dead(k3)), dead(k3)),
-		allowed("in a row without a class, which it gets", after, class(0)),
+		allowed("in a row without a class, and gives it a class", after, class(0)),
 		allowed("while the row is leased: the newer version waits for its turn", with(after, owner(other), lease(until)),
 			owner(other), lease(until)),
-		allowed("of a message without a group: the row keeps its own", with(after, group("tenant-1")), group("tenant-1")),
+		allowed("of a message without a group: the row keeps its group", with(after, group("tenant-1")), group("tenant-1")),
 	)
 	all = append(all, cases(shard.Admit(grouped), base,
-		allowed("of a message in a group: the row has it", with(after, group("tenant-2"))),
+		allowed("of a message in a group: the row gets the group", with(after, group("tenant-2"))),
 		allowed("of a message in another group", with(after, group("tenant-2")), group("tenant-1")),
 	)...)
 	committedBefore := []row{
@@ -51,20 +51,20 @@ func admitCases(aged bool) []Case {
 	inRun := a
 	inRun.Key = again
 	return slices.Concat(all, cases(shard.Admit(a), base, committedBefore...), cases(shard.Admit(a), base,
-		refused("when it is pending already", pending(k2)),
+		refused("when the version is already pending", pending(k2)),
 		refused("when a newer version is pending", pending(k3)),
-		refused("when it was committed", committed(k2)),
+		refused("when the version was committed", committed(k2)),
 		refused("when a newer version was committed", committed(k3)),
-		refused("when its dead letter is stored", dead(k2)),
+		refused("when the dead letter of the version is stored", dead(k2)),
 		takenBack,
 		refused("when the row's versions are of another class", class(shard.ClassSeq)),
 		foreign,
 	), cases(shard.Admit(inRun), base,
-		refused("in a resync run when an operator took its event back", taken(k2)),
+		refused("in a resync run when an operator took the event back", taken(k2)),
 		allowed("in a resync run if the same one was taken back with other content",
 			with(shard.Admit(inRun).Apply(base), taken(k2[:len(k2)-1]+"\x09")), taken(k2[:len(k2)-1]+"\x09")),
 	), cases(shard.Admit(times), base,
-		refused("when the row's versions are of another class, whichever", class(shard.ClassSeq)),
+		refused("when the row's versions are of any other class", class(shard.ClassSeq)),
 	))
 }
 
@@ -91,9 +91,9 @@ func claimCases(again bool) []Case {
 	of := func(changes ...change) shard.Row { return with(after, changes...) }
 
 	claimedBefore := []row{
-		allowed("if nothing was claimed before; it notes the claim", of(claimedWas(lowest)), claimed("")),
-		allowed("and notes the version claimed before, whatever is noted", of(claimedWas(k1)), claimedWas(shard.Lowest)),
-		refused("when it was claimed before", claimed(k2)),
+		allowed("if nothing was claimed before; the row notes the claim", of(claimedWas(lowest)), claimed("")),
+		allowed("and notes the version claimed before, whatever the row has noted", of(claimedWas(k1)), claimedWas(shard.Lowest)),
+		refused("when the version was claimed before", claimed(k2)),
 	}
 	if again {
 		claimedBefore = []row{
@@ -103,7 +103,7 @@ func claimCases(again bool) []Case {
 		}
 	}
 	return slices.Concat(cases(shard.Claim(bid), base,
-		allowed("when it is pending and everything else is older", after),
+		allowed("when the version is pending and everything else is older", after),
 		allowed("and forgets which bytes the sink has", after, contents(content1)),
 		allowed("if nothing was committed", of(committed("")), committed("")),
 		allowed("if nothing was parked", of(dead("")), dead("")),
@@ -118,9 +118,9 @@ func claimCases(again bool) []Case {
 			burst(bid.Cap-1)),
 	), cases(shard.Claim(bid), base, claimedBefore...), cases(shard.Claim(bid), base,
 		refused("when a newer version was claimed: it may be in the sink", claimed(k3)),
-		refused("when it was committed", committed(k2)),
+		refused("when the version was committed", committed(k2)),
 		refused("when a newer version was committed", committed(k3)),
-		refused("when its dead letter is stored", dead(k2)),
+		refused("when the dead letter of the version is stored", dead(k2)),
 		takenBack,
 		refused("when nothing is pending", pending(""), burst(bid.Cap)),
 		refused("when only an older version is pending", pending(k1), burst(bid.Cap)),
@@ -135,7 +135,7 @@ func claimCases(again bool) []Case {
 		allowed("a microsecond after the last write if no interval is asked for", of(lastWrite(now-1)),
 			lastWrite(now-1)),
 		refused("in the microsecond of the last write if no interval is asked for", lastWrite(now)),
-		refused("before the time of the last write, by a clock that is late", lastWrite(now+1)),
+		refused("before the time of the last write, by a clock that is behind", lastWrite(now+1)),
 	), aheadCases(shard.Claim(far), base, after), cases(shard.Claim(far), with(base, lastWrite(ahead)),
 		allowed("with a fence ahead, if a RELEASE is ahead and the last write is not", of(lastWrite(fenceAhead)),
 			owner(""), lease(ahead), lastWrite(now.Add(-second))),
@@ -148,20 +148,20 @@ func claimCases(again bool) []Case {
 	))
 }
 
-// A fence that a clock ahead of this one wrote, and the next one.
+// ahead is a fence that a clock ahead of this one wrote, and fenceAhead is the next fence.
 const (
 	ahead      = now + 30*24*3600*1_000_000
 	fenceAhead = ahead + 1
 )
 
-// aheadCases tests a write that takes a lease on a row whose fences lie ahead of the clock.
+// aheadCases tests a write that takes a lease on a row whose fences are ahead of the clock.
 func aheadCases(write shard.Write, base, after shard.Row) []Case {
 	base.LastWrite, after.LastWrite = ahead, fenceAhead
 	return cases(write, base,
 		allowed("with a fence ahead: last_write remembers it", after),
-		allowed("with a fence ahead, after a lease that ran out", after, owner(other), lease(now-1)),
-		allowed("with a fence ahead, if the lease whose end is noted has no owner", after, owner(""), lease(ahead)),
-		allowed("with a fence ahead, if no end of a lease is noted", after, owner(""), lease(0)),
+		allowed("with a fence ahead, after a lease that has expired", after, owner(other), lease(now-1)),
+		allowed("with a fence ahead, if the noted lease has no owner", after, owner(""), lease(ahead)),
+		allowed("with a fence ahead, if no lease is noted", after, owner(""), lease(0)),
 		refused("with a fence ahead while another claim has the lease", owner(other), lease(until)),
 		refused("with a fence ahead in the last microsecond of a lease", owner(other), lease(now)),
 		refused("with a fence ahead that another claim has used", lastWrite(fenceAhead)),

@@ -8,7 +8,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// held is a row that the lease ours belongs to.
+// held is the row of the document that has the lease ours.
 var held = shard.Row{
 	VersionClass: shard.ClassInt, Pending: k2, Committed: k1, CommittedOp: shard.Delete, Claimed: k2, ClaimedWas: k1,
 	Dead: k1, BurstStart: begin,
@@ -26,12 +26,12 @@ func commitCases() []Case {
 	known := ours
 	known.Content = content2
 	return slices.Concat(cases(shard.Commit(ours, shard.Put, now, expires, held), held,
-		allowed("to the owner: the row is settled", after),
+		allowed("to the owner: the burst ends", after),
 		allowed("if nothing was committed before", after, committed(""), operation("")),
 		allowed("if nothing is pending any more", after, pending("")),
 		allowed("if only an older version is pending", after, pending(k1)),
-		refused("when a newer version is pending: it has another form", pending(k3)),
-		refused("when it was committed", committed(k2)),
+		refused("when a newer version is pending: the write then has another form", pending(k3)),
+		refused("when the version was committed", committed(k2)),
 		refused("when a newer version was committed", committed(k3)),
 		owned,
 		foreign,
@@ -59,22 +59,22 @@ func commitNewerCases() []Case {
 		allowed("to the owner: a new burst begins", after),
 		allowed("and forgets the bytes of another version", after, contents(content1)),
 		allowed("if nothing was committed before", after, committed(""), operation("")),
-		refused("when nothing newer is pending: the row would never settle", pending(k2)),
+		refused("when no newer version is pending: the burst would never end", pending(k2)),
 		refused("when only an older version is pending", pending(k1)),
 		refused("when nothing is pending", pending("")),
-		refused("when it was committed", committed(k2)),
+		refused("when the version was committed", committed(k2)),
 		refused("when a newer version was committed", committed(k3)),
 		owned,
 		foreign,
 	)
 }
 
-// A document that KEEP recognises, in this generation of the sink.
+// generation is the generation of the sink in which KEEP recognises the document.
 const generation = "opensearch content 4f5c"
 
 var (
 	document = []byte(`{"title":"Vienna"}`)
-	content1 = shard.ContentOf(generation, k1, document) // the content of k1, which had the same bytes as k2
+	content1 = shard.ContentOf(generation, k1, document) // content of k1, which had the same bytes as k2
 	content2 = shard.ContentOf(generation, k2, document)
 	kept     = shard.Kept{
 		Key: k2, Now: now, Cap: now - shard.Micros(30*second/time.Microsecond), Expires: expires,
@@ -86,11 +86,11 @@ var (
 	}
 )
 
-// keep returns KEEP for an image whose content is recognised.
+// keep returns the KEEP for an image whose content is recognised.
 func keep(image shard.Row) shard.Write {
 	w, ok := shard.Keep(kept, image)
 	if !ok {
-		panic("nothing is recognised") // only if a row above is wrong
+		panic("nothing is recognised") // happens only if a row above is wrong
 	}
 	return w
 }
@@ -101,21 +101,21 @@ func unchanged(write shard.Write, base shard.Row) []Case {
 	return cases(write, base,
 		allowed("if nothing was parked", with(done, dead("")), dead("")),
 		allowed("if another version was parked", with(done, dead(k3)), dead(k3)),
-		allowed("after a lease that ran out", with(done, owner(other), lease(now-1)), owner(other), lease(now-1)),
+		allowed("after a lease that has expired", with(done, owner(other), lease(now-1)), owner(other), lease(now-1)),
 		refused("when another version was committed since", committed(key("0"))),
 		refused("when nothing is committed", committed("")),
 		refused("when a newer version was committed since", committed(k3)),
 		refused("when a delete was committed", operation(shard.Delete)),
-		refused("when an operation was committed that is not known", operation("touch")),
+		refused("when an unknown operation was committed", operation("touch")),
 		refused("when the sink has other bytes", contents("\x00"+content1[1:])),
-		refused("when the sink has other bytes, whichever", contents("\xff"+content1[1:])),
+		refused("when the sink has any other bytes", contents("\xff"+content1[1:])),
 		refused("when the sink's content is unknown", contents("")),
 		refused("when an older version was claimed: it may be in the sink", claimed(k1)),
-		refused("when it was claimed: it may be in the sink", claimed(k2)),
+		refused("when the version was claimed: it may be in the sink", claimed(k2)),
 		refused("when a newer version was claimed: it may be in the sink", claimed(k3)),
 		refused("while the row is leased", owner(other), lease(until)),
 		refused("in the last microsecond of a lease", owner(other), lease(now)),
-		refused("when its dead letter is stored", dead(k2)),
+		refused("when the dead letter of the version is stored", dead(k2)),
 		takenBack,
 		refused("when nothing is pending", pending("")),
 		refused("when only an older version is pending", pending(k1)),
@@ -125,11 +125,11 @@ func unchanged(write shard.Write, base shard.Row) []Case {
 
 func keepCases() []Case {
 	return cases(keep(recognised), recognised,
-		allowed("if the sink has these bytes: the row is settled, and nothing was written", shard.Row{
+		allowed("if the sink has these bytes: the burst ends, and nothing was written", shard.Row{
 			VersionClass: shard.ClassInt, Committed: k2, CommittedOp: shard.Put, Dead: k1, LastWrite: begin,
 			Content: content2, ExpiresAt: expires,
 		}),
-		refused("when a newer version is pending: it has another form", pending(k3)),
+		refused("when a newer version is pending: the write then has another form", pending(k3)),
 		unchanged,
 	)
 }
@@ -140,7 +140,7 @@ func keepNewerCases() []Case {
 		allowed("at the cap: a new burst begins",
 			with(base, committed(k2), contents(content2), burst(now))),
 		refused("before the cap", burst(kept.Cap+1)),
-		refused("when nothing newer is pending: the row would never settle", pending(k2)),
+		refused("when no newer version is pending: the burst would never end", pending(k2)),
 		unchanged,
 	)
 }
@@ -165,7 +165,8 @@ func releaseCases() []Case {
 	))
 }
 
-// oursAhead is a lease on a row whose fences lie ahead: last_write holds its fence.
+// oursAhead is a lease on a row whose fences are ahead of the clock. last_write holds the fence of
+// this lease.
 var oursAhead = shard.Lease{Key: k2, Token: token, At: fenceAhead, Ahead: true}
 
 func rejectCases() []Case {
@@ -177,8 +178,8 @@ func rejectCases() []Case {
 	}
 	first := with(held, claimedWas(shard.Lowest))
 	return slices.Concat(cases(shard.Reject(ours, "mapping", expires, held), base,
-		allowed("to the owner: claimed goes back, the version is parked, the row is settled", after),
-		refused("when a newer version is pending: it has another form", pending(k3)),
+		allowed("to the owner: claimed goes back, the version is parked, the burst ends", after),
+		refused("when a newer version is pending: the write then has another form", pending(k3)),
 		refused("when an older version is pending", pending(k1)),
 		refused("when nothing is pending", pending("")),
 		owned,
@@ -202,7 +203,7 @@ func rejectNotPendingCases() []Case {
 		allowed("to the owner: the newer version keeps waiting", after),
 		allowed("if an older version is pending", with(after, pending(k1)), pending(k1)),
 		allowed("if nothing is pending", with(after, pending("")), pending("")),
-		refused("when it is pending: the row would never settle", pending(k2)),
+		refused("when the version is pending: its burst would never end", pending(k2)),
 		owned,
 		foreign,
 	), cases(shard.Reject(ours, "mapping", expires, first), first,

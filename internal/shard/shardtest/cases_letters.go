@@ -18,11 +18,11 @@ func parkCases() []Case {
 	after := with(waiting, pending(""), burst(0), dead(k2), flight(""), expiresAt(expires))
 	of := func(changes ...change) shard.Row { return with(after, changes...) }
 	return cases(shard.Park("", k2, now, expires, waiting), waiting,
-		allowed("when it is pending: the row is settled", after),
+		allowed("when the version is pending: the burst ends", after),
 		allowed("if nothing was committed", of(committed("")), committed("")),
-		refused("when it was committed", committed(k2)),
+		refused("when the version was committed", committed(k2)),
 		refused("when a newer version was committed", committed(k3)),
-		refused("when a newer version is pending: it has another form", pending(k3)),
+		refused("when a newer version is pending: the write then has another form", pending(k3)),
 		refused("when an older version is pending", pending(k1)),
 		refused("when nothing is pending", pending("")),
 		leased(of),
@@ -38,16 +38,16 @@ func parkNotPendingCases() []Case {
 		allowed("when only an older version is pending, which keeps waiting", of()),
 		allowed("if nothing was committed", of(committed("")), committed("")),
 		allowed("if nothing is pending any more", of(pending("")), pending("")),
-		refused("when it was committed", committed(k2)),
+		refused("when the version was committed", committed(k2)),
 		refused("when a newer version was committed", committed(k3)),
-		refused("when it is pending: the row would never settle", pending(k2)),
+		refused("when the version is pending: its burst would never end", pending(k2)),
 		refused("when a newer version is pending", pending(k3)),
 		leased(of),
 		foreign,
 	), cases(shard.Park("", k2, now, expires, absent), absent,
 		allowed("if there is no row, and gives it a time to expire", shard.Row{Dead: k2, ExpiresAt: expires}),
 	), cases(shard.Park("", k2, now, expires, absent), settled,
-		allowed("in a settled row, whose time to expire stays", with(settled, dead(k2))),
+		allowed("in a row without a burst, whose time to expire does not change", with(settled, dead(k2))),
 	))
 }
 
@@ -58,13 +58,13 @@ func redriveCases() []Case {
 	}
 	of := func(changes ...change) shard.Row { return with(with(base, dead("")), changes...) }
 	return cases(shard.Redrive("", k2, now), base,
-		allowed("when no invocation works on the version: the mark is removed", of()),
+		allowed("when no invocation works on the version; the mark is removed", of()),
 		allowed("if nothing is pending", of(pending("")), pending("")),
 		allowed("if a newer version is pending", of(pending(k3)), pending(k3)),
-		refused("while it is pending: an invocation works on it", pending(k2)),
+		refused("while the version is pending: an invocation works on it", pending(k2)),
 		refused("when another version is marked", dead(k3)),
 		refused("when an older version is marked", dead(k1)),
-		refused("when none is marked", dead("")),
+		refused("when no version is marked", dead("")),
 		leased(of),
 		foreign,
 	)
@@ -81,14 +81,14 @@ func reassertCases() []Case {
 	far.Fence = fenceAhead
 	return slices.Concat(cases(shard.Reassert(bid), base,
 		allowed("when the delete is still the newest: the lease is ours", of()),
-		allowed("if its own version is pending", of(pending(k2)), pending(k2)),
+		allowed("if the version of the delete is pending", of(pending(k2)), pending(k2)),
 		refused("when a newer version waits: it will be written anyway", pending(k3)),
 		refused("when a newer version is committed", committed(k3)),
 		refused("when an older version is committed", committed(k1)),
 		refused("when the commit was not a delete", operation(shard.Put)),
-		refused("when the commit was an operation that we do not know", operation("archive")),
-		refused("before the time of the last write, by a clock that is late", lastWrite(now+1)),
-		refused("when the last write is as late as this one: the fence must grow", lastWrite(now)),
+		refused("when the commit was an operation that is not known", operation("archive")),
+		refused("before the time of the last write, by a clock that is behind", lastWrite(now+1)),
+		refused("when the last write has the time of this write: the fence must grow", lastWrite(now)),
 		allowed("if nothing was written yet by this clock", of(lastWrite(0)), lastWrite(0)),
 		leased(func(...change) shard.Row { return of() }),
 		foreign,
@@ -123,8 +123,8 @@ func raiseCases() []Case {
 	raise := func(read shard.Row) shard.Write { return shard.Raise(read, copied, now, expires) }
 	on := func(read shard.Row, rows ...row) []Case { return cases(raise(read), read, rows...) }
 	return slices.Concat(on(read,
-		allowed("as it was read, and settles the row: the next fence is above the copy's", raised),
-		allowed("in a row without a class, which it gets", raised, class(0)),
+		allowed("if the row is unchanged, and ends the burst: the next fence is above the copy's", raised),
+		allowed("in a row without a class, and gives it a class", raised, class(0)),
 		allowed("if nothing was committed", raised, committed("")),
 		allowed("if another version was parked in the meantime", with(raised, dead(k3)), dead(k3)),
 		refused("for versions of another class", class(shard.ClassTime)),
@@ -138,7 +138,7 @@ func raiseCases() []Case {
 	), on(with(read, lease(now)),
 		refused("in the last microsecond in which a late request may be applied"),
 	), on(with(read, pending(k3)),
-		allowed("and leaves what a newer version waits for",
+		allowed("and keeps the burst of a newer version",
 			with(raised, pending(k3), burst(begin), flight("flight"), expiresAt(0))),
 	), on(with(read, claimed(k3)),
 		allowed("and leaves a newer version that was claimed: it may be in the sink",
@@ -148,7 +148,7 @@ func raiseCases() []Case {
 	), on(with(read, lease(at+2)),
 		allowed("and keeps the end of a lease that is greater", with(raised, lastWrite(at+2))),
 	), on(shard.Row{},
-		allowed("if there is no row: it makes one", with(raised, dead(""))),
+		allowed("if there is no row, and makes a row", with(raised, dead(""))),
 	), changes(raise, read, shard.Row{},
 		shard.AttrPending, shard.AttrClaimed, shard.AttrOwner, shard.AttrLeaseUntil, shard.AttrLastWrite,
 	))
@@ -170,24 +170,24 @@ func resetCases() []Case {
 	tombstone := with(base, committed(final))
 	return slices.Concat(cases(reset(base), base,
 		allowed("if no invocation works on the document: the last write stays, for the fence", done),
-		allowed("and forgets what the sink's bytes are", done, contents(content2)),
+		allowed("and forgets the bytes of the sink", done, contents(content2)),
 		allowed("if a lease ended", with(done, lease(at)), lease(at)),
-		allowed("if a lease ended and its owner is still there", with(done, owner(other), lease(at)), owner(other),
+		allowed("if a lease has ended but still has an owner", with(done, owner(other), lease(at)), owner(other),
 			lease(at)),
 		refused("if nothing is committed", committed("")),
 		refused("when a newer version is committed than the operator saw", committed(k3)),
 		refused("when an older version is committed than the operator saw", committed(k1)),
 		refused("while a newer version waits", pending(k3)),
-		refused("while an older version waits, which no row should show", pending(k1)),
-		refused("while a claim may be in the sink", claimed(k3)),
+		refused("while an older version waits, which no row should have", pending(k1)),
+		refused("while a claimed version may be in the sink", claimed(k3)),
 		refused("while the row is leased", lease(until)),
 		refused("in the last microsecond of a lease", lease(now)),
-		refused("when a version was taken back since it was read", taken(k3)),
+		refused("when a version was taken back since the row was read", taken(k3)),
 		foreign,
 	), cases(reset(higher), higher,
 		allowed("and remembers the versions taken back before, except the floor's version", with(done, taken(k2, k3))),
 	), cases(reset(lower), lower,
-		allowed("and remembers what is below the floor: the next one may be lower", with(done, taken(k0, k2, k3))),
+		allowed("and remembers versions below the floor: the next floor may be lower", with(done, taken(k0, k2, k3))),
 	), cases(reset(full), full,
 		allowed("and forgets the oldest version below the floor, if the list is full",
 			with(done, taken(append(below[1:], k2, k3)...))),
@@ -229,7 +229,7 @@ func collectCases() []Case {
 	bare := shard.Row{VersionClass: shard.ClassInt}
 	collect := func(read shard.Row) shard.Write { return shard.Collect(read, now) }
 	return slices.Concat(cases(collect(settled), settled,
-		allowed("as it was read: the row is deleted", shard.Row{}),
+		allowed("if the row is unchanged; the row is deleted", shard.Row{}),
 		refused("while the row is leased", lease(until)),
 		refused("in the last microsecond of a lease", lease(now)),
 		allowed("if no lease was ever taken", shard.Row{}, lease(0)),
@@ -243,8 +243,8 @@ func collectCases() []Case {
 	))
 }
 
-// changes tests attributes that must not have changed since the row was read. read has a value for
-// each of them, bare has none.
+// changes tests attributes that must not have changed since the row was read. The row read has a
+// value for each of them, and the row bare has none.
 func changes(write func(read shard.Row) shard.Write, read, bare shard.Row, attrs ...shard.Attr) []Case {
 	var all []Case
 	for _, a := range attrs {
@@ -262,11 +262,11 @@ func changes(write func(read shard.Row) shard.Write, read, bare shard.Row, attrs
 		}
 		to := func(v shard.Value) change { return func(r *shard.Row) { r.Set(a, v) } }
 		all = slices.Concat(all, cases(write(read), read,
-			refused(fmt.Sprintf("when %s grew since it was read", a), to(more)),
-			refused(fmt.Sprintf("when %s shrank since it was read", a), to(less)),
-			refused(fmt.Sprintf("when %s was removed since it was read", a), to(shard.Value{})),
+			refused(fmt.Sprintf("when %s grew since the row was read", a), to(more)),
+			refused(fmt.Sprintf("when %s shrank since the row was read", a), to(less)),
+			refused(fmt.Sprintf("when %s was removed since the row was read", a), to(shard.Value{})),
 		), cases(write(bare), bare,
-			refused(fmt.Sprintf("when %s was added since it was read", a), to(v)),
+			refused(fmt.Sprintf("when %s was added since the row was read", a), to(v)),
 		))
 	}
 	return all

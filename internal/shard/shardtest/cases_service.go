@@ -7,7 +7,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// absurd is how far ahead a time in one of lull's own rows may lie and still be believed.
+// absurd is how far ahead a time in one of lull's own rows may be and still be believed.
 const absurd = 4 * time.Hour
 
 func healthCases() []Case {
@@ -17,59 +17,59 @@ func healthCases() []Case {
 	stopped, held := with(open, paused(begin), paced), with(open, paced, paused(now))
 	recovered := with(shard.Row{Level: 3, LastWrite: begin.Add(-60 * second)}, paused(begin))
 	return slices.Concat(cases(shard.Trip("sink", now, until, 3), open,
-		allowed("when the circuit's time is over: it opens wider, and the probe is over", tripped),
+		allowed("when the open time is over: the circuit opens for longer, and the probe ends", tripped),
 		allowed("when the circuit is closed", tripped, openUntil(0), level(0)),
-		allowed("if a clock far ahead has opened it", tripped, openUntil(now.Add(absurd)+1)),
-		refused("when another invocation has just opened it", openUntil(until)),
-		refused("if another invocation has opened it, by a clock that may be right", openUntil(now.Add(absurd))),
-		refused("in the last microsecond of its time", openUntil(now)),
+		allowed("if a clock far ahead has opened the circuit", tripped, openUntil(now.Add(absurd)+1)),
+		refused("when another invocation has just opened the circuit", openUntil(until)),
+		refused("if another invocation has opened the circuit, by a clock that may be right", openUntil(now.Add(absurd))),
+		refused("in the last microsecond of the open time", openUntil(now)),
 		foreign,
 	), cases(shard.Trip("sink", now, until, 3).Because("throttled: unreachable"), open,
 		allowed("and the row says why", with(tripped, lastError("throttled: unreachable"))),
-		allowed("in place of an earlier reason", with(tripped, lastError("throttled: unreachable")), lastError("unknown: interrupted")),
+		allowed("and the reason replaces an earlier reason", with(tripped, lastError("throttled: unreachable")), lastError("unknown: interrupted")),
 	), cases(shard.Probe("sink", now, until), open,
-		allowed("when the circuit's time is over and the last prober's too", of()),
+		allowed("when the open time of the circuit and the time of the last prober are over", of()),
 		allowed("if no invocation has probed yet", of(), probeUntil(0)),
-		allowed("if a clock far ahead has opened it", of(openUntil(now.Add(absurd)+1)),
+		allowed("if a clock far ahead has opened the circuit", of(openUntil(now.Add(absurd)+1)),
 			openUntil(now.Add(absurd)+1)),
 		allowed("if a clock far ahead has probed", of(), probeUntil(now.Add(absurd)+1)),
 		refused("when the circuit is closed", openUntil(0)),
 		refused("while the circuit is open", openUntil(until)),
-		refused("if another invocation has opened it, by a clock that may be right", openUntil(now.Add(absurd))),
-		refused("while another one probes, by a clock that may be right", probeUntil(now.Add(absurd))),
-		refused("in the last microsecond of the circuit's time", openUntil(now)),
-		refused("while another one probes", probeUntil(until)),
-		refused("in the last microsecond of another one's probe", probeUntil(now)),
+		refused("if another invocation has opened the circuit, by a clock that may be right", openUntil(now.Add(absurd))),
+		refused("while another invocation probes, by a clock that may be right", probeUntil(now.Add(absurd))),
+		refused("in the last microsecond of the open time", openUntil(now)),
+		refused("while another invocation probes", probeUntil(until)),
+		refused("in the last microsecond of another probe", probeUntil(now)),
 		foreign,
 	), cases(shard.Close("sink", until, now, 8000), with(open, probeUntil(until), paced),
-		allowed("to the prober: the circuit is closed, since when is noted, and a new budget begins",
+		allowed("to the prober: the circuit is closed, the row notes the time, and a new budget begins",
 			shard.Row{LastWrite: now, Level: 2, Rate: 8000, RateTop: 10_000, RateAt: now}),
-		refused("to a prober whose time another one took", probeUntil(until+1)),
-		refused("to a prober who took the time of another one", probeUntil(until-1)),
+		refused("to a prober whose time another prober took", probeUntil(until+1)),
+		refused("to a prober who took the time of another prober", probeUntil(until-1)),
 		refused("when the circuit opened again in the meantime", probeUntil(0)),
 		foreign,
 	), cases(shard.Pause("sink", now, "ann", "an index is moved"), with(open, paced),
-		allowed("whatever the circuit and the budget are, which stay", held),
+		allowed("for any circuit and budget, which do not change", held),
 		allowed("if there is no health row yet", with(shard.Row{}, paused(now)), nothing),
-		refused("if an operator has paused it", paused(begin)),
-		refused("if an operator has just paused it", paused(now)),
+		refused("if an operator has paused the sink", paused(begin)),
+		refused("if an operator has just paused the sink", paused(now)),
 		foreign,
 	), cases(shard.Pause("sink", now, "ann", ""), with(open, paced),
 		allowed("without a reason", with(held, pausedWhy(""))),
 	), cases(shard.Resume("sink", stopped, now, openFor), stopped,
-		allowed("and a budget begins; the circuit stays as it is", with(open, lastWrite(now),
+		allowed("and a budget begins; the circuit does not change", with(open, lastWrite(now),
 			rate(max(shard.Pace(stopped, now), 8000)), rateTop(10_000), rateAt(now))),
 		refused("if nothing is paused", pausedAt(0), pausedBy(""), pausedWhy("")),
 		refused("of a later pause", paused(begin+1)),
 		refused("of an earlier pause", paused(begin-1)),
 		foreign,
 	), cases(shard.Resume("sink", recovered, now, openFor), recovered,
-		allowed("and a level that the sink lost before the pause is lost",
+		allowed("and a level that the sink lost before the pause stays lost",
 			shard.Row{LastWrite: now, Rate: 32_000, RateAt: now}),
 	))
 }
 
-// openFor returns how long a circuit is open at a level.
+// openFor returns how long a circuit stays open at a level.
 func openFor(level int64) time.Duration { return time.Duration(level) * second }
 
 // paused sets the attributes of a pause that began at this time.
@@ -84,18 +84,18 @@ func paced(r *shard.Row) {
 
 func budgetCases() []Case {
 	limited := with(shard.Row{LastWrite: begin, Level: 2}, paced)
-	pace := shard.Pace(limited, now) // half of it was used
+	pace := shard.Pace(limited, now) // half of the pace was used
 	once, _ := shard.Cut("sink", shard.Row{}, now, 3, 5, 0)
 	anew, _ := shard.Cut("sink", limited, now, 3, 5, 0)
 	begun := shard.Row{LastWrite: begin, Rate: 3000, RateAt: now}
 	paidMore := paid(3_500_000)
 	less := func(until shard.Micros) shard.Row { return with(limited, paidUntil(until), paid(1_500_000)) }
 	return slices.Concat(cases(anew, limited,
-		allowed("of the budget that was read: a part of the pace remains, and the reserved time stays", shard.Row{
+		allowed("if the budget is unchanged: a part of the pace remains, and the reserved time does not change", shard.Row{
 			LastWrite: begin, Level: 2, Rate: pace/2 - pace/2*24/100, RateTop: pace/2 - pace/2*24/200, RateAt: now,
 			PaidUntil: now.Add(second), Paid: 1_000_000,
 		}),
-		refused("if another invocation has cut it since", rateAt(now-1)),
+		refused("if another invocation has cut the pace since", rateAt(now-1)),
 		refused("if another budget was seen", rateAt(now.Add(-4*second)-1)),
 		refused("if the budget that was read no longer exists", rateAt(0)),
 		foreign,
@@ -124,11 +124,11 @@ func budgetCases() []Case {
 	), cases(shard.SpendFirst("sink", now, second), with(limited, paidUntil(now-1)),
 		allowed("if the reserved time is past", with(limited, paidUntil(now.Add(second)), paidMore)),
 		allowed("if no time was ever reserved", with(limited, paidUntil(now.Add(second)), paidMore), paidUntil(0)),
-		allowed("if a clock far ahead has done so", with(limited, paidUntil(now.Add(second)), paidMore),
+		allowed("if a clock far ahead has reserved time", with(limited, paidUntil(now.Add(second)), paidMore),
 			paidUntil(now.Add(180*second)+1)),
 		refused("if time is reserved", paidUntil(now.Add(second))),
 		refused("if time is reserved, by a clock that may be right", paidUntil(now.Add(180*second))),
-		refused("in its last microsecond", paidUntil(now)),
+		refused("in the last microsecond of the reserved time", paidUntil(now)),
 		foreign,
 	), cases(shard.Yield("sink", now, second), with(limited, paidUntil(now.Add(2*second))),
 		allowed("of the end of the reserved time", less(now.Add(second))),
@@ -139,14 +139,14 @@ func budgetCases() []Case {
 	), sendCases())
 }
 
-// sendCases sends documents that take a quarter of a second each time. So sent_until may be three
-// quarters of a second ahead.
+// sendCases makes cases in which documents take a quarter of a second each time. So sent_until may
+// be three quarters of a second ahead.
 func sendCases() []Case {
 	const long = second / 4
 	going := with(shard.Row{LastWrite: begin, Level: 2}, paced, sentUntil(now.Add(long)))
 	filled := with(going, sentUntil(now.Add(long)))
 	return slices.Concat(cases(shard.Send("sink", going, now, long), going,
-		allowed("if there is room before the burst ends", with(going, sentUntil(now.Add(2*long)))),
+		allowed("if there is enough time before the burst ends", with(going, sentUntil(now.Add(2*long)))),
 		allowed("up to the burst", with(going, sentUntil(now.Add(second))), sentUntil(now.Add(3*long))),
 		allowed("in the microsecond in which the counted time ends", with(going, sentUntil(now.Add(long))), sentUntil(now)),
 		refused("beyond the burst", sentUntil(now.Add(3*long)+1)),
@@ -163,7 +163,7 @@ func sendCases() []Case {
 		allowed("if a clock far ahead has counted", filled, sentUntil(now.Add(180*second)+1)),
 		refused("if something was counted", sentUntil(now.Add(long))),
 		refused("if something was counted, by a clock that may be right", sentUntil(now.Add(180*second))),
-		refused("in the last microsecond that it fills", sentUntil(now)),
+		refused("in the last microsecond of the counted time", sentUntil(now)),
 		foreign,
 	))
 }
@@ -172,13 +172,13 @@ func rebuildCases() []Case {
 	paced := with(shard.Row{LastWrite: begin, Level: 2}, paced)
 	going := with(paced, rebuildOf("content"), rebuildInto("content.r2"), rebuiltAt(at))
 	return slices.Concat(cases(shard.Rebuild("sink", "content", "content.r2", at), paced,
-		allowed("if nothing is rebuilt; the circuit and the budget stay", going),
-		allowed("and forgets what an older program left", going, missed(3), sealed(now)),
-		refused("if something is rebuilt", rebuiltAt(at-1)),
+		allowed("if nothing is being rebuilt; the circuit and the budget do not change", going),
+		allowed("and removes the attributes of an older rebuild", going, missed(3), sealed(now)),
+		refused("if a collection is already being rebuilt", rebuiltAt(at-1)),
 		foreign,
 	), cases(shard.Miss("sink", at), going,
 		allowed("for the first time", with(going, missed(1))),
-		allowed("once more", with(going, missed(4)), missed(3)),
+		allowed("a second time", with(going, missed(4)), missed(3)),
 		refused("while the name is switched", sealed(begin)),
 		refused("of a later rebuild", rebuiltAt(at+1)),
 		refused("of an earlier rebuild", rebuiltAt(at-1)),
@@ -187,9 +187,9 @@ func rebuildCases() []Case {
 	), cases(shard.Seal("sink", at, 3, now), with(going, missed(3)),
 		allowed("if nothing was missed since", with(going, missed(3), sealed(now))),
 		refused("if a write was missed since", missed(4)),
-		refused("if fewer were missed", missed(2)),
+		refused("if fewer writes were missed", missed(2)),
 		refused("if the count was lost", missed(0)),
-		refused("if it is closed", sealed(begin)),
+		refused("if the rebuild is already sealed", sealed(begin)),
 		refused("of a later rebuild", rebuiltAt(at+1)),
 		refused("of an earlier rebuild", rebuiltAt(at-1)),
 		foreign,
@@ -197,14 +197,14 @@ func rebuildCases() []Case {
 		allowed("if nothing was ever missed", with(going, sealed(now))),
 		refused("if the first write was missed since", missed(1)),
 	), cases(shard.Unseal("sink", at, begin), with(going, missed(3), sealed(begin)),
-		allowed("that was read; missed writes still count", with(going, missed(3))),
+		allowed("of the seal that was read; missed writes still count", with(going, missed(3))),
 		refused("of a later switch", sealed(begin+1)),
 		refused("of an earlier switch", sealed(begin-1)),
 		refused("of a later rebuild", rebuiltAt(at+1)),
 		refused("of an earlier rebuild", rebuiltAt(at-1)),
 		foreign,
 	), cases(shard.Rebuilt("sink", at), with(going, missed(3), sealed(begin)),
-		allowed("and removes all of it", paced),
+		allowed("and removes all attributes of the rebuild", paced),
 		refused("of a later rebuild", rebuiltAt(at+1)),
 		refused("of an earlier rebuild", rebuiltAt(at-1)),
 		foreign,
@@ -236,7 +236,7 @@ func runCases() []Case {
 		owned,
 		foreign,
 	), cases(shard.EndRun("prune", token, "7:y"), going,
-		allowed("to the run that is under way; it keeps the cursor of the next run", shard.Row{RanAt: at, Cursor: "7:y"}),
+		allowed("to the run that is under way; the row keeps the cursor for the next run", shard.Row{RanAt: at, Cursor: "7:y"}),
 		owned,
 		foreign,
 	), cases(shard.EndRun("prune", token, ""), going,
@@ -251,9 +251,9 @@ func objectCases() []Case {
 	advanceBase := row
 	return slices.Concat(cases(shard.Advance(object, at, now, `{"part":2}`, expires+1), advanceBase,
 		allowed("if the cursor has not changed since", shard.Row{RanAt: now, Cursor: `{"part":2}`, ExpiresAt: expires + 1}),
-		refused("if another reader has moved it since", ranAt(at+1)),
+		refused("if another reader has moved the cursor since", ranAt(at+1)),
 		refused("if an earlier row exists", ranAt(at-1)),
-		refused("if it no longer exists", ranAt(0)),
+		refused("if the row no longer exists", ranAt(0)),
 		foreign,
 	), cases(shard.Advance(object, 0, now, `{"part":0}`, expires), shard.Row{},
 		allowed("if nothing was read before", shard.Row{RanAt: now, Cursor: `{"part":0}`, ExpiresAt: expires}),

@@ -16,23 +16,23 @@ type Duty struct {
 	Check func(e *Env)
 }
 
-// Duties are the promises in the comments of [shard.Store], [shard.Scanner], [shard.OwnClaim] and
-// [shard.Ended].
+// Duties returns the promises in the comments of [shard.Store], [shard.Scanner], [shard.OwnClaim]
+// and [shard.Ended].
 func Duties() []Duty {
 	return []Duty{
-		{Name: "an absent document reads as a row with its key only", Check: absentRows},
-		{Name: "rows come in the order asked, duplicates and absent ones among them", Check: readOrder},
+		{Name: "the row of an absent document has only the key", Check: absentRows},
+		{Name: "rows are returned in the order of the documents, also duplicates and absent rows", Check: readOrder},
 		{Name: "reading nothing succeeds", Check: readNothing},
 		{Name: "a consistent read sees every write before it", Check: readYourWrites},
 		{Name: "every attribute is read back unchanged", Check: roundTrip},
-		{Name: "a write to an absent row shows it as absent before", Check: createRow},
-		{Name: "a refusal on an absent row shows it as absent", Check: refuseAbsent},
-		{Name: "forty claimers of one version: one wins, the others see its token", Check: claimRace},
+		{Name: "a write to an absent row returns an absent row", Check: createRow},
+		{Name: "a refusal on an absent row returns an absent row", Check: refuseAbsent},
+		{Name: "of forty claimers of one version one wins, and the others see the winner's token", Check: claimRace},
 		{Name: "the winners of many claims have growing fences", Check: fences},
 		{Name: "admissions in any order leave the newest pending", Check: admitRace},
-		{Name: "additions at once are all counted", Check: addRace},
-		{Name: "a claim whose answer was lost is recognised by its own token", Check: lostClaim},
-		{Name: "a write that ends a lease is recognised where its answer was lost", Check: lostEnd},
+		{Name: "parallel additions are all counted", Check: addRace},
+		{Name: "a claim whose answer was lost is recognised by its token", Check: lostClaim},
+		{Name: "a write that ends a lease is recognised if its answer was lost", Check: lostEnd},
 		{Name: "a call under a context that has ended fails", Check: endedContext},
 		{Name: "a scan sees each row once, in any number of segments and pages", Scan: true, Check: scan},
 	}
@@ -45,7 +45,7 @@ func readNothing(e *Env) {
 	e.read(shard.Consistent)
 }
 
-// readOrder asks for more rows than one batch call returns.
+// readOrder reads more rows than one batch call returns.
 func readOrder(e *Env) {
 	const n = 130
 	rows := make([]shard.Row, n)
@@ -65,7 +65,7 @@ func readOrder(e *Env) {
 	consistent, eventual := e.read(shard.Consistent, docs...), e.read(shard.Eventual, docs...)
 	for i := range want {
 		e.same(fmt.Sprintf("row %d", i), consistent[i], want[i])
-		if eventual[i].Doc != docs[i] { // its attributes may be old
+		if eventual[i].Doc != docs[i] { // the other attributes may be out of date
 			e.Errorf("row %d of an eventual read is %s, want %s", i, eventual[i].Doc, docs[i])
 		}
 	}
@@ -108,7 +108,7 @@ func extremes(doc shard.DocID) shard.Row {
 func roundTrip(e *Env) {
 	r := extremes(e.Doc())
 	e.holds(r)
-	for _, a := range shard.Attrs() { // each attribute alone, then removed again
+	for _, a := range shard.Attrs() { // write each attribute alone, then remove it again
 		v, ok := r.Get(a)
 		if !ok {
 			e.Fatalf("%s is not set in the sample", a)
@@ -165,7 +165,7 @@ func scan(e *Env) {
 			for _, r := range storetest.Walk(e, split.limit, page) {
 				w, mine := want[r.Doc]
 				if !mine {
-					continue // of a test that runs at the same time
+					continue // the row of a test that runs at the same time
 				}
 				if seen[r.Doc] {
 					e.Fatalf("%s was seen twice in %d segments", r.Doc, split.segments)

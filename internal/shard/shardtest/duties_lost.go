@@ -35,16 +35,16 @@ func lostClaim(e *Env) {
 		theirs, older := mine, mine
 		theirs.Token, older.Key = other, k1
 		if !shard.OwnClaim(row, mine) {
-			e.Errorf("a claim did not recognise itself")
+			e.Errorf("a repeated claim was not recognised as its own")
 		}
 		if shard.OwnClaim(row, theirs) || shard.OwnClaim(row, older) {
-			e.Errorf("a claim took another one for itself")
+			e.Errorf("another claim was recognised as the own claim")
 		}
 	}
 }
 
-// lostEnd repeats every write that ends a lease. It must recognise the refusal by its own write,
-// and no refusal by another owner.
+// lostEnd repeats every write that ends a lease. Ended must be true for the refusal of the repeated
+// write, and false for a refusal by another owner.
 func lostEnd(e *Env) {
 	newer := with(held, pending(k3))
 	for _, c := range []struct {
@@ -64,12 +64,12 @@ func lostEnd(e *Env) {
 		before.Doc = w.Doc
 		e.put(before)
 		if !shard.Ended(e.again(w), ours, w) {
-			e.Errorf("%s did not recognise itself", w.Transition)
+			e.Errorf("a repeated %s was not recognised as its own", w.Transition)
 		}
 		before.Owner = other
 		e.put(before)
 		if shard.Ended(e.refused(w, "of a lost lease"), ours, w) {
-			e.Errorf("%s took another owner's work for its own", w.Transition)
+			e.Errorf("the work of another owner was recognised as the own %s", w.Transition)
 		}
 	}
 }

@@ -33,13 +33,13 @@ func claimRace(e *Env) {
 			}
 		}
 		if winners != 1 || row.Attempts != 1 {
-			e.Fatalf("round %d: %d winners, and %d attempts are noted, want 1 of each", round, winners, row.Attempts)
+			e.Fatalf("round %d: got %d winners and %d attempts in the row, want 1 of each", round, winners, row.Attempts)
 		}
 	}
 }
 
-// fences lets claimers win, release and win again, although their clocks differ. No fence may
-// repeat or decrease.
+// fences lets claimers win, release and win again, although their clocks differ. No fence may be
+// repeated or smaller than an earlier one.
 func fences(e *Env) {
 	doc := e.Doc()
 	e.put(shard.Row{Doc: doc, Pending: k2, BurstStart: begin})
@@ -64,7 +64,7 @@ func fences(e *Env) {
 		}
 	})
 	if len(won) == 0 {
-		e.Fatalf("nobody won")
+		e.Fatalf("no claimer won")
 	}
 	for i := range won[1:] {
 		if won[i+1] <= won[i] {

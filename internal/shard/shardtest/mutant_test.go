@@ -19,11 +19,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A mutation changes one write. It returns false if the write does not have the part that it
+// A mutation changes one write. It returns false if the write lacks the part that the mutation
 // changes.
 type mutation func(shard.Write) (shard.Write, bool)
 
-// mutant is a store that executes changed writes.
+// mutant is a store that executes mutated writes.
 type mutant struct {
 	shard.Store
 	mutate mutation
@@ -36,7 +36,8 @@ func (m mutant) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 	return m.Store.Write(ctx, w)
 }
 
-// listener replaces the testing.TB of the suite, so that the suite may fail.
+// listener replaces the testing.TB of the suite, so that a failure of the suite does not fail the
+// test.
 type listener struct {
 	testing.TB
 	mu   sync.Mutex
@@ -54,14 +55,14 @@ func (l *listener) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// check is a duty or a case of the suite.
+// check is one duty or one case of the suite.
 type check struct {
 	name string
 	run  func(*shardtest.Env)
 }
 
-// killed returns the first check that notices the fault of a store, and its message. Both are empty
-// if no check does; by then names the last check.
+// killed returns the first check that notices the fault of a store, and the message of that check.
+// Both results are empty if no check notices it.
 func killed(t *testing.T, s shard.Store, checks []check) (by, said string) {
 	t.Helper()
 	l := &listener{TB: t}
@@ -139,8 +140,8 @@ func inUpdate(text string, change func(shard.Action) (shard.Action, bool)) mutat
 	}
 }
 
-// mutated returns the parts of a write after changing those with this text. hit says whether there
-// was one.
+// mutated returns the parts of a write after changing the parts with this text. hit says whether
+// the write had such a part.
 func mutated[P any](parts []P, text string, read func(P) string, change func(P) (P, bool)) (all []P, hit bool) {
 	for _, p := range parts {
 		keep := true
@@ -155,7 +156,7 @@ func mutated[P any](parts []P, text string, read func(P) string, change func(P) 
 	return all, hit
 }
 
-// bends lists, for each comparison, others that are nearly the same.
+// bends lists, for each comparison, other comparisons that are nearly the same.
 var bends = map[shard.Op][]shard.Op{
 	shard.Absent: {shard.Exists}, shard.Exists: {shard.Absent},
 	shard.Equal:    {shard.AtMost, shard.AtLeast, shard.NotEqual},
@@ -230,7 +231,7 @@ func mutants() []named {
 	return all
 }
 
-// equivalent lists changes after which a CLAIM means the same, each with the reason.
+// equivalent lists changes that do not change the meaning of a CLAIM, each with the reason.
 var equivalent = map[string]string{
 	`"last_write <" made "<>" in (last_write absent or last_write <)`: "a last write after now is refused by " +
 		"last_write <= now - minInterval as well",
@@ -250,7 +251,7 @@ func TestTheSuiteKillsEveryMutantOfEveryWrite(t *testing.T) {
 		dead := said != ""
 		if why := equivalent[m.text]; why != "" && m.write.Base() == shard.CLAIM {
 			if dead {
-				t.Errorf("%s %s is killed by %q and is said to mean the same: %s", m.write, m.text, by, why)
+				t.Errorf("%s %s is killed by %q, but the list says that it changes nothing: %s", m.write, m.text, by, why)
 			}
 			continue
 		}

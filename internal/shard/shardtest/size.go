@@ -8,9 +8,9 @@ import (
 )
 
 // ItemSize returns the size of a row's item in bytes, by DynamoDB's published rules ("Item sizes
-// and formats" in its developer guide). Names and texts count in UTF-8, binary values by their
-// length. A number takes a byte, one more for every two significant digits, and one for a minus
-// sign. An absent row takes 0.
+// and formats" in its developer guide). Names and texts count in UTF-8, and binary values by their
+// length. A number has one byte, one more for every two significant digits, and one for a minus
+// sign. An absent row has size 0.
 func ItemSize(r shard.Row) int {
 	if !r.Exists() {
 		return 0
@@ -26,7 +26,7 @@ func ItemSize(r shard.Row) int {
 		case shard.KindNumber:
 			n += NumberSize(v.Num)
 		case shard.KindKeySet:
-			n += 3 + len(v.Text) // 3 for the set, and 1 for each key, which Text holds as its length
+			n += 3 + len(v.Text) // 3 for the set, and 1 for each key; Text has that byte as the length of the key
 		default:
 			n += len(v.Text)
 		}
@@ -40,6 +40,6 @@ func NumberSize(v int64) int {
 	if v < 0 {
 		n++
 	}
-	digits := strings.Trim(strconv.FormatInt(v, 10), "-0") // zeros at either end are not stored
+	digits := strings.Trim(strconv.FormatInt(v, 10), "-0") // zeros at either end of a number are not stored
 	return n + (len(digits)+1)/2
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Capabilities describe a store, and set how much the suite asks of it.
+// Capabilities describes a store, and how much the suite asks of it.
 type Capabilities struct {
-	Scan     bool // the store is a [shard.Scanner] too
-	Claimers int  // how many claimers race for one document, 0 for 40
-	Rounds   int  // how often they race, 0 for 25
+	Scan     bool // the store is also a [shard.Scanner]
+	Claimers int  // how many claimers race for one document; 0 means 40
+	Rounds   int  // how often the claimers race; 0 means 25
 }
 
-// Run runs the suite.
+// Run runs the whole suite for a store.
 func Run(t *testing.T, s shard.Store, c Capabilities) {
 	t.Helper()
 	check := func(name string, check func(*Env)) {
@@ -57,14 +57,14 @@ func (e *Env) Doc() shard.DocID {
 	return shard.DocID(fmt.Sprintf("%s%04d", e.run, e.seq))
 }
 
-// put writes a row, whatever the store held before.
+// put writes a row over any row that the store had before.
 func (e *Env) put(r shard.Row) {
 	e.Helper()
 	_, err := e.Store.Write(e.Context(), Put(r))
 	storetest.OK(e, "set the row up", err)
 }
 
-// Put returns a write that replaces a row by r. Its condition is always true.
+// Put returns a write that replaces a row with r. The condition of this write is always true.
 func Put(r shard.Row) shard.Write {
 	w := shard.Write{Doc: r.Doc, Cond: []shard.Clause{{
 		{Attr: shard.AttrSchema, Op: shard.Absent}, {Attr: shard.AttrSchema, Op: shard.Exists},
@@ -79,7 +79,7 @@ func Put(r shard.Row) shard.Write {
 	return w
 }
 
-// try executes a write, which may be refused. The image is the row before the write in both cases.
+// try executes a write that may be refused. In both cases, image is the row before the write.
 func (e *Env) try(w shard.Write) (image shard.Row, allowed bool) {
 	e.Helper()
 	image, err := e.Store.Write(e.Context(), w)
@@ -95,7 +95,7 @@ func (e *Env) try(w shard.Write) (image shard.Row, allowed bool) {
 	return image, err == nil
 }
 
-// read reads rows, and checks that there is one for each document.
+// read reads rows, and checks that there is one row for each document.
 func (e *Env) read(c shard.Consistency, docs ...shard.DocID) []shard.Row {
 	e.Helper()
 	rows, err := e.Store.Read(e.Context(), docs, c)
@@ -141,19 +141,19 @@ func show(v shard.Value, ok bool) string {
 	return fmt.Sprint(v.Num)
 }
 
-// Case is one write on one row.
+// Case is one write on one row, with the expected result.
 type Case struct {
-	Name    string // follows the write's name: "is refused while the row is leased"
+	Name    string // the rest of the sentence after the write's name: "is refused while the row is leased"
 	Write   shard.Write
 	Before  shard.Row
 	Allowed bool
-	After   shard.Row // only if Allowed
+	After   shard.Row // set only if Allowed
 }
 
 // Title returns the name of the write and the name of the case.
 func (c Case) Title() string { return c.Write.Transition.String() + " " + c.Name }
 
-// Check runs the case on a document of its own.
+// Check runs the case on a new document.
 func (c Case) Check(e *Env) {
 	before, after, w := c.Before, c.After, c.Write
 	w.Doc = e.Doc()
