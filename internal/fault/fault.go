@@ -85,8 +85,8 @@ type Invocation struct {
 	ID   int64
 
 	// Carry, if set, calls f, which applies an I/O. The simulator uses it to send the I/O as a
-	// request with a delay. It may call f after its caller has stopped waiting. If Carry is nil, f
-	// is called at once.
+	// request with a delay. Carry may call f after the caller has stopped waiting. If Carry is nil,
+	// f is called at once.
 	Carry func(ctx context.Context, op Op, f func(context.Context) error) error
 
 	// Failure is the error of a failed I/O. nil means ErrInjected.
@@ -107,7 +107,7 @@ func NewInvocation(inj Injector, name string, id int64) *Invocation {
 // Killed reports whether the invocation was killed. The caller must then discard its result.
 func (v *Invocation) Killed() bool { return v.dead.Load() }
 
-// Kill ends the invocation. Its later I/O has no effect.
+// Kill ends the invocation. Later I/O of the invocation has no effect.
 func (v *Invocation) Kill() { v.dead.Store(true) }
 
 // Do performs an I/O as the injector decides, if this package has no method for the I/O's seam.

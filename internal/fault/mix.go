@@ -50,8 +50,8 @@ func (r *Rates) Verdict(op Op, p float64) Verdict {
 	return OK
 }
 
-// Mix makes random decisions with given rates. It is safe for concurrent use. The same seed gives
-// the same numbers, but concurrent callers get them in no fixed order.
+// Mix makes random decisions with given rates. A Mix is safe for concurrent use. The same seed
+// gives the same numbers, but concurrent callers get them in no fixed order.
 type Mix struct {
 	Rates Rates
 

@@ -41,7 +41,7 @@ func (b Broken) Validate() error {
 }
 
 // Panel is an injector that a user controls while a stack runs. If it does not fail an I/O, the
-// next injector decides. It is safe for concurrent use.
+// next injector decides. A Panel is safe for concurrent use.
 type Panel struct {
 	Next  Injector // nil for no next injector
 	Clock clock.Clock
@@ -142,18 +142,19 @@ func (p *Panel) State() PanelState {
 // Recovery says how far a stack has recovered since it was broken. It counts events.
 type Recovery struct {
 	PanelState
-	// Recovered is when all events from before the fix were first seen to have ended. It is zero
-	// before that.
+	// Recovered is when all events from before the fix were first seen to have ended. Recovered is
+	// zero before that.
 	Recovered time.Time `json:"recovered"`
 	Events    int       `json:"events"`
 	Done      int       `json:"done"` // written, unchanged, superseded, stale, deleted, scheduled, duplicate or skipped
 	Dead      int       `json:"dead"` // parked dead letters: nothing is lost, and each can be sent again
 	Waiting   int       `json:"waiting"`
-	// Lost counts events that have not ended although they have no message left. It is always 0.
+	// Lost counts events that have not ended although they have no message left. Lost is always 0.
 	Lost int `json:"lost"`
 }
 
-// Decide fails the I/O if its service is broken. Otherwise the next injector decides.
+// Decide fails the I/O if its service is broken. For a service that works, the next injector
+// decides.
 func (p *Panel) Decide(ctx context.Context, v *Invocation, op Op) Verdict {
 	if p.used.Load() {
 		if verdict := p.decide(ctx, v, op); verdict != OK {

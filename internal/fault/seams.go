@@ -276,7 +276,8 @@ func (d sinks) Generation(ctx context.Context, c shard.Collection) (string, erro
 		func(ctx context.Context) (string, error) { return g.Generation(ctx, c) })
 }
 
-// Into returns a new index, if the sink supports it. Its requests count as requests to the sink.
+// Into returns a new index, if the sink supports it. Requests to the new index count as requests to
+// the sink.
 func (d sinks) Into(c shard.Collection, index string) sink.Sink {
 	if m, ok := d.s.(sink.Mirror); ok {
 		return sinks{d.v, m.Into(c, index)}

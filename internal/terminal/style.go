@@ -2,9 +2,9 @@ package terminal
 
 import "strings"
 
-// Style is a style of text, for example bold or red. Its value is the mark with which the style
-// begins. Marks are control characters. [Line] escapes control characters in all other text, so
-// only [Printf] can write marks. A mark takes no column of a terminal.
+// Style is a style of text, for example bold or red. The value of a Style is the mark with which
+// the style begins. Marks are control characters. [Line] escapes control characters in all other
+// text, so only [Printf] can write marks. A mark takes no column of a terminal.
 type Style string
 
 // The styles.
@@ -27,7 +27,8 @@ var (
 	plain = strings.NewReplacer(string(Bold), "", string(Red), "", string(Green), "", string(Yellow), "", end, "")
 )
 
-// Styled is an argument of [Printf] in a style. Its text is escaped like all others.
+// Styled is an argument of [Printf] in a style. The text of a Styled is escaped like all other
+// text.
 type Styled struct {
 	Style Style
 	Text  string

@@ -33,8 +33,8 @@ func Line(s string) string {
 }
 
 // Printf is fmt.Fprintf with each argument escaped by [Line]. The format may contain newlines and
-// tabs, and [Styled] arguments may have a style. It ignores errors of w, because the reader may be
-// gone.
+// tabs, and [Styled] arguments may have a style. Printf ignores errors of w, because the reader may
+// be gone.
 func Printf(w io.Writer, format string, args ...any) {
 	safe := make([]any, len(args))
 	for i, a := range args {
@@ -66,7 +66,7 @@ func argument(a any) any {
 	return a
 }
 
-// nested is a value that may contain texts. Its formatted text is escaped.
+// nested is a value that may contain texts. The formatted text of a nested value is escaped.
 type nested struct{ value any }
 
 // Format implements fmt.Formatter.
@@ -103,7 +103,8 @@ func escape(s, keep string) []byte {
 	return dst
 }
 
-// Writer escapes what is written through it. It is safe for concurrent use if its writer is.
+// Writer escapes what is written through it. A Writer is safe for concurrent use if the writer
+// behind it is.
 type Writer struct {
 	to     io.Writer
 	colour bool // whether styles are shown
@@ -123,8 +124,8 @@ func NewWriter(out io.Writer) *Writer {
 // Colour says whether the writer shows styles or removes them. Call it before the first write.
 func (w *Writer) Colour(shown bool) { w.colour = shown }
 
-// WriteStyled writes a text of [Printf]. It keeps the styles of the text, and escapes all other
-// control characters as [Writer.Write] does.
+// WriteStyled writes a text of [Printf]. WriteStyled keeps the styles of the text, and escapes all
+// other control characters as [Writer.Write] does.
 func (w *Writer) WriteStyled(text string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -82,8 +82,8 @@ func TestLullComesThroughEveryTrial(t *testing.T) {
 	}
 }
 
-// TestWhatThePeersDoNotGiveShows checks that the faults of the peers show. Otherwise the comparison
-// would prove nothing.
+// TestWhatThePeersDoNotGiveShows checks that the faults of the peers show. If these faults did not
+// show, the comparison would prove nothing.
 func TestWhatThePeersDoNotGiveShows(t *testing.T) {
 	t.Parallel()
 	for _, x := range []struct {
@@ -114,7 +114,7 @@ func TestWhatThePeersDoNotGiveShows(t *testing.T) {
 }
 
 // TestThePeersAreAsStrongAsTheyCanBe checks that each peer passes the trials that its design can
-// pass. Otherwise the comparison would be unfair.
+// pass. A comparison with weaker peers would be unfair.
 func TestThePeersAreAsStrongAsTheyCanBe(t *testing.T) {
 	t.Parallel()
 	for _, c := range Strongest() {
@@ -130,7 +130,7 @@ func TestThePeersAreAsStrongAsTheyCanBe(t *testing.T) {
 }
 
 // TestAnExecutionPerDocumentLosesOnlyLostExecutions: this peer loses a change only if its execution
-// is lost. It survives all other faults.
+// is lost. This peer survives all other faults.
 func TestAnExecutionPerDocumentLosesOnlyLostExecutions(t *testing.T) {
 	t.Parallel()
 	c := contender(t, "execution per document")

@@ -167,8 +167,8 @@ func (l *lullWorker) do(ctx context.Context, w workload) error {
 	return nil
 }
 
-// loopWorker is the idempotency loop: two table writes and one sink request for each message. It
-// decodes messages like lull.
+// loopWorker is the idempotency loop: two table writes and one sink request for each message. The
+// loop decodes messages like lull.
 type loopWorker struct {
 	table   *sdk.Client
 	sources *source.Set

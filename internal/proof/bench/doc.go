@@ -9,9 +9,10 @@
 //
 // Time is virtual (testing/synctest), so requests, writes and freshness are the same on any
 // machine. The scheduler orders steps within one instant, so the last digit may differ between
-// runs. Processor time depends on this machine. It is only given as a ratio of two contenders that
-// take turns in the same run. Benchmarks measure it, so that code is in test files.
+// runs. Processor time depends on this machine. The page shows processor time only as a ratio of
+// two contenders that take turns in the same run. Benchmarks measure it, so that code is in test
+// files.
 //
-// The package is a harness for tests. It takes a testing.TB, and ends the test if something fails
-// that must not fail in any run.
+// The package is a harness for tests. A run takes a testing.TB, and ends the test if something
+// fails that must not fail in any run.
 package bench

@@ -122,7 +122,7 @@ func answer(status int, contentType string, body []byte) *http.Response {
 	}
 }
 
-// update evaluates the write in the context. It accepts any other update without evaluating it.
+// update evaluates the write in the context. update accepts any other update without evaluating it.
 func (p *inprocess) update(r *http.Request) (*http.Response, error) {
 	w, ours := r.Context().Value(rowWrite{}).(*shard.Write)
 	if !ours {

@@ -18,8 +18,8 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// MessageAllocs counts the allocations for one more message of a burst. It compares two batches of
-// one document, so that allocations for each document and for each batch do not count.
+// MessageAllocs counts the allocations for one more message of a burst. The function compares two
+// batches of one document, so that allocations for each document and for each batch do not count.
 func MessageAllocs(t testing.TB) Allocs {
 	const few, many, rounds = 200, 1000, 5
 	cfg := base().config(t)
@@ -69,9 +69,9 @@ func TestAMessageAllocatesAsTheTargetSays(t *testing.T) {
 	}
 }
 
-// EmbeddedIntake sends events as fast as the embedded stack accepts them, in real time. It waits
-// until no event is left in a queue, in a flight or on its way to the sink. first is the number of
-// the first document.
+// EmbeddedIntake sends events as fast as the embedded stack accepts them, in real time. The
+// function waits until no event is left in a queue, in a flight or on its way to the sink. first is
+// the number of the first document.
 func EmbeddedIntake(t testing.TB, in Intake, to sink.Sink, first int) Intake {
 	cfg := config.Default()
 	cfg.Sinks = map[string]config.Sink{sinkName: {Kind: "memory"}}

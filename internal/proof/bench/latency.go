@@ -27,7 +27,7 @@ const (
 
 // The processor time that the simulated functions need on one core. The memory of a function
 // decides which part of a core it has. The CPU part of this benchmark measured the values on real
-// code. They are rounded up.
+// code. All values are rounded up.
 const (
 	invocationCPU = time.Millisecond
 	messageCPU    = 20 * time.Microsecond

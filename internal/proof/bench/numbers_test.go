@@ -78,8 +78,8 @@ func collect(t *testing.T, n *Numbers, jobs []Job) {
 	})
 }
 
-// TestNumbers writes the figures of the documentation. It takes minutes, and does nothing without
-// -write.
+// TestNumbers writes the figures of the documentation. The test takes minutes, and does nothing
+// without -write.
 func TestNumbers(t *testing.T) {
 	if !*write {
 		t.Skip("make bench runs it with -write")
@@ -165,8 +165,9 @@ func TestTheReadmeShowsTheSummary(t *testing.T) {
 	}
 }
 
-// TestSmoke runs a small part of every measurement, so that `make bench` keeps working. It also
-// compares lull's exact figures with their targets. Only `make bench-smoke` runs it, once a night.
+// TestSmoke runs a small part of every measurement, so that `make bench` keeps working. The test
+// also compares lull's exact figures with their targets. Only `make bench-smoke` runs it, once a
+// night.
 func TestSmoke(t *testing.T) {
 	if !*smoke {
 		t.Skip("make bench-smoke runs it with -smoke")

@@ -142,7 +142,7 @@ func newest(msgs []parsed) (out []parsed) {
 	return out
 }
 
-// put writes documents in one request, with the upstream's version. It returns which documents are
+// put writes documents in one request, with the upstream's version. put returns which documents are
 // done: applied, or older than the document in a sink that compares versions.
 func (w *World) put(ctx context.Context, v *fault.Invocation, docs ...parsed) []bool {
 	ops := make([]sink.Op, len(docs))
@@ -167,8 +167,8 @@ func (w *World) put(ctx context.Context, v *fault.Invocation, docs ...parsed) []
 	return done
 }
 
-// inBulk writes documents in requests of the sink's bulk size. It returns the ids of messages whose
-// write failed and that must stay in the queue.
+// inBulk writes documents in requests of the sink's bulk size. inBulk returns the ids of messages
+// whose write failed and that must stay in the queue.
 func (w *World) inBulk(ctx context.Context, v *fault.Invocation, docs []parsed) (failed []string) {
 	for part := range slices.Chunk(docs, w.Config.Sinks[sinkName].BulkDocuments) {
 		for i, ok := range w.put(ctx, v, part...) {
@@ -181,7 +181,7 @@ func (w *World) inBulk(ctx context.Context, v *fault.Invocation, docs []parsed) 
 }
 
 // each calls f for the messages, in order for one document, and in parallel for different
-// documents. It returns the ids of messages that must stay in the queue.
+// documents. each returns the ids of messages that must stay in the queue.
 func each(msgs []parsed, f func(m parsed) bool) []string {
 	return slices.Concat(fanout.Map(nil, peerParallel, byDocument(msgs), func(all []parsed) (failed []string) {
 		for _, m := range all {

@@ -27,8 +27,8 @@ const (
 	leastWait, mostWait = time.Second, 16 * time.Second
 )
 
-// executions runs one execution for each burst. Its states are Wait, Check, Left, and then Wait or
-// Done.
+// executions runs one execution for each burst. The states of an execution are Wait, Check, Left,
+// and then Wait or Done.
 type executions struct {
 	*World
 	express bool

@@ -49,8 +49,8 @@ func VersionTable(ctx context.Context, w *World) {
 
 var errNotWritten = errors.New("the sink did not take it")
 
-// Idempotency runs the loop of Powertools' idempotency utility around each message. It makes a
-// conditional write that says "in progress", processes the message, and makes a write that says
+// Idempotency runs the loop of Powertools' idempotency utility around each message. The loop makes
+// a conditional write that says "in progress", processes the message, and makes a write that says
 // "completed". If another invocation processes the message, the message stays in the queue and is
 // received again.
 func Idempotency(ctx context.Context, w *World) {
@@ -87,9 +87,9 @@ const (
 	lockPoll   = 200 * time.Millisecond // the wait between two tries to get a lock
 )
 
-// LockPolling takes a lock on the document, and waits for the lock inside the function. It then
-// compares the version key, writes the document, and sets the version key. Lock and version key are
-// table items here, so that all contenders are priced by requests.
+// LockPolling takes a lock on the document, and waits for the lock inside the function. The
+// function then compares the version key, writes the document, and sets the version key. Lock and
+// version key are table items here, so that all contenders are priced by requests.
 func LockPolling(ctx context.Context, w *World) {
 	locks, versions := newTable(w, lockBytes), newTable(w, lockBytes)
 	w.poll(ctx, "consumer", peerTimeout, func(ctx context.Context, v *fault.Invocation, clk clock.Clock,

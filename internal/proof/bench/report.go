@@ -14,7 +14,8 @@ import (
 	"github.com/lullhq/lull/internal/simulation/price"
 )
 
-// The page is a template. It contains the text for the reader, and asks for the figures by name.
+// The page is a template. The template contains the text for the reader, and asks for the figures
+// by name.
 //
 //go:embed numbers.md.tmpl
 var text string

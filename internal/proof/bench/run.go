@@ -24,8 +24,8 @@ type Result struct {
 	End
 }
 
-// Run plays the scenario's trace through a contender. It runs in a bubble of testing/synctest, in
-// which time is virtual.
+// Run plays the scenario's trace through a contender. The run is in a bubble of testing/synctest,
+// in which time is virtual.
 func Run(t *testing.T, s Scenario, c Contender) (r Result) {
 	t.Helper()
 	trace := NewTrace(s.Shape)

@@ -28,7 +28,7 @@ type Scenario struct {
 // AWS chooses the number of pollers of a queue (docs.aws.amazon.com, "Configuring scaling behavior
 // for SQS event source mappings"). AWS starts with five batches at a time, and adds up to 300 a
 // minute while messages wait. When traffic is low, AWS returns to five, "and can optimize to as few
-// as 2 concurrent batches". It does not do that if the mapping has a maximum.
+// as 2 concurrent batches". AWS does not reduce the pollers if the mapping has a maximum.
 const (
 	leastPollers = 2
 	usualPollers = 5

@@ -23,8 +23,8 @@ type record struct {
 	starter string    // the message that started the execution
 }
 
-// table is a peer's DynamoDB table. It has conditional writes, each one request. Refused writes are
-// billed as well.
+// table is a peer's DynamoDB table. Each conditional write of the table is one request. Refused
+// writes are billed as well.
 type table struct {
 	w     *World
 	bytes int // the size of an item

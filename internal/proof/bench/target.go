@@ -34,7 +34,7 @@ func (n *Numbers) Reached() (reached int) {
 	return reached
 }
 
-// worst returns lull's largest value, and its scenario. It leaves out the scenarios in but, the
+// worst returns lull's largest value, and its scenario. worst leaves out the scenarios in but, the
 // document that is never quiet, and faults, because rows and freshness follow another rule there.
 func worst[T cmp.Ordered](n *Numbers, value func(r Result) T, but ...string) (most T, where string) {
 	for _, key := range append(keys(varied()), disorderName, monthName, oneOfTenName, fewDocsName, manyDocsName) {
@@ -115,8 +115,8 @@ func (n *Numbers) Exact() []Target {
 	}
 }
 
-// measured returns the targets that need this machine's own time, if they were measured. It also
-// returns the target that compares two scenarios.
+// measured returns the targets that need this machine's own time, if they were measured. measured
+// also returns the target that compares two scenarios.
 func (n *Numbers) measured() (list []Target) {
 	if len(n.Pairs) > 0 {
 		var others []string

@@ -165,7 +165,7 @@ func (t *Trace) disorder(r *rand.Rand) {
 }
 
 // Debounced returns how many writes a debouncer in one process would make of the trace, without
-// faults and concurrency. This is the smallest possible number.
+// faults and concurrency. No program can make fewer writes.
 func (t *Trace) Debounced(quiet, maxWait time.Duration) int {
 	var d ledger.Debouncer
 	begin := time.Unix(0, 0)

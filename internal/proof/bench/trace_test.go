@@ -68,8 +68,8 @@ func TestDisorderSendsTwiceAndLate(t *testing.T) {
 	}
 }
 
-// TestBodiesAreWhatLullDecodes: peers read a body by position, and lull decodes it. Both must get
-// the same event.
+// TestBodiesAreWhatLullDecodes: peers read a body by position, and lull decodes it. Peers and lull
+// must get the same event.
 func TestBodiesAreWhatLullDecodes(t *testing.T) {
 	t.Parallel()
 	cfg := config.Default()

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Trial is a fault that every indexer meets at some time. It is added to bursts of 5 for at least
-// some hundred documents.
+// Trial is a fault that every indexer meets at some time. A trial is added to bursts of 5 for at
+// least some hundred documents.
 type Trial struct {
 	Name   string
 	About  string // one sentence about the trial, for the report
@@ -110,7 +110,7 @@ func (t *Trace) last() []Event {
 	return last
 }
 
-// add adds an event at a time. Its freshness does not count.
+// add adds an event at a time. The freshness of the added event does not count.
 func (t *Trace) add(e Event, at time.Duration, change func(e *Event)) Event {
 	e.At, e.Waited = at, false
 	if change != nil {

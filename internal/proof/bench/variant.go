@@ -17,8 +17,8 @@ import (
 )
 
 // Variants returns ideas that could make small flights cheaper. They run lull's real receive and
-// index with other halves than the deployed ones. They exist only to be measured (docs/numbers.md),
-// and no stack uses them.
+// index with other halves than the deployed ones. Variants exist only to be measured
+// (docs/numbers.md), and no stack uses them.
 func Variants() []Contender {
 	return []Contender{
 		variant("manifest inline", "a manifest of at most 180 KB travels in the execution's input instead of S3.", Inline),
@@ -201,7 +201,8 @@ func (s wakeSender) Start(ctx context.Context, st flight.State) error {
 
 // wakeOf returns the exact time of the flight's next wake. The flight's own time is already rounded
 // up to a whole second, and SQS rounds the delay up again. If no version falls due then, the flight
-// waits for the write of another flight. It gets one second more, so that it finds this write done.
+// waits for the write of another flight. The flight then gets one second more, so that it finds
+// this write done.
 func wakeOf(m *flight.Manifest, s flight.State, now time.Time) time.Time {
 	newest := map[shard.DocID]flight.Entry{}
 	item := 0

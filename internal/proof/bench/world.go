@@ -27,8 +27,8 @@ var (
 )
 
 const (
-	// peerTimeout is the time-out of the peers' functions. It is long enough to process a batch of
-	// a thousand messages one by one.
+	// peerTimeout is the time-out of the peers' functions. The time-out is long enough to process a
+	// batch of a thousand messages one by one.
 	peerTimeout = 60 * time.Second
 	// peerParallel limits how many messages of a batch a peer processes in parallel. lull has the
 	// same limit for writes. Powertools and GOV.UK process messages one by one, so this limit
@@ -144,7 +144,8 @@ func (w *World) idle() bool {
 	return w.Queue.Counts().Total() == 0 && w.running.Load() == 0 && (w.busy == nil || w.busy() == 0)
 }
 
-// playLimit is how long a contender may work after the last event. After that it counts as hanging.
+// playLimit is how long a contender may work after the last event. After that time the contender
+// counts as hanging.
 const playLimit = 2 * time.Hour
 
 // killed is the error of an invocation that was killed.
@@ -184,8 +185,8 @@ func (w *World) work(ctx context.Context, v *fault.Invocation, cpu time.Duration
 	_ = w.clk.Sleep(ctx, w.Meter.compute(v, cpu)) // the next call notices a time-out
 }
 
-// handler is a contender's function that the event source mapping invokes. It returns the ids of
-// messages that must stay in the queue.
+// handler is a contender's function that the event source mapping invokes. A handler returns the
+// ids of messages that must stay in the queue.
 type handler func(ctx context.Context, v *fault.Invocation, clk clock.Clock, batch []queue.Message) []string
 
 // poll runs the event source mapping until ctx ends.

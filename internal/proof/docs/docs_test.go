@@ -277,8 +277,8 @@ func valid(text string) (config.Config, error) {
 	return c, c.Validate()
 }
 
-// decode decodes a message as receive does, and returns the document of the last event. It returns
-// "" for a delete, and for a document that must be fetched.
+// decode decodes a message as receive does, and returns the document of the last event. decode
+// returns "" for a delete, and for a document that must be fetched.
 func decode(settings, message string) (string, error) {
 	c, err := valid(settings)
 	if err != nil {
@@ -415,7 +415,7 @@ func TestTheReadmeIsShort(t *testing.T) {
 	}
 }
 
-// TestBadPagesAreFound shows that each check finds a fault. Without it, a check that accepts
+// TestBadPagesAreFound shows that each check finds a fault. Without this test, a check that accepts
 // everything would go unnoticed.
 func TestBadPagesAreFound(t *testing.T) {
 	t.Parallel()

@@ -38,8 +38,8 @@ esac
 exec "$PROGRAM" "$@"
 `
 
-// TestWhatPagesShowRuns runs every block that can run on this machine. It runs the blocks of a page
-// from the first to the last, as a reader would.
+// TestWhatPagesShowRuns runs every block that can run on this machine. The test runs the blocks of
+// a page from the first to the last, as a reader would.
 func TestWhatPagesShowRuns(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

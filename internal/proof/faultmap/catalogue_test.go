@@ -20,8 +20,8 @@ type catalogue struct {
 	parts map[string]bool   // string literals and names of scenario files, as fold returns them
 }
 
-// survey reads every Go file and the names in every testdata folder. It ignores build tags, because
-// the end-to-end tests count too.
+// survey reads every Go file and the names in every testdata folder. survey ignores build tags,
+// because the end-to-end tests count too.
 func survey(t *testing.T, files []string) catalogue {
 	t.Helper()
 	c := catalogue{tests: make(map[string]string), parts: make(map[string]bool)}

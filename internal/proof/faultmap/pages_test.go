@@ -14,7 +14,7 @@ import (
 const security = "SECURITY.md"
 
 // TestPagesNameTestsThatExist fails if a page names a test that does not exist, is empty or skips
-// itself. It also fails if a line of the faults names no test.
+// itself. The test also fails if a line of the faults names no test.
 func TestPagesNameTestsThatExist(t *testing.T) {
 	t.Parallel()
 	files := tree.Files(t)

@@ -16,7 +16,7 @@ const lines = 106
 var named = regexp.MustCompile("`(Test[A-Z0-9][A-Za-z0-9_]*(?:/[^`]+)?)`")
 
 // missing returns what is wrong with the lines 1 to last of the page. A line is a row of a table.
-// Its first cell is a number, and its last cell names the tests.
+// The first cell of the row is a number, and the last cell names the tests.
 func missing(document []string, last int) (found []string) {
 	seen := map[int]bool{}
 	for _, row := range document {

@@ -1,5 +1,5 @@
 // Package layering tests which packages import which. The test fails if a folder imports a folder
-// that is not listed for it. It also fails if a package links forbidden code of a vendor.
+// that is not listed for it. The test also fails if a package links forbidden code of a vendor.
 //
 // A folder means a folder at the top level of the repository, or one directly under internal/.
 // folders_test.go lists the folders from the bottom to the top. A folder imports only folders above

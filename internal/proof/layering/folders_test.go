@@ -64,7 +64,8 @@ var folders = []struct{ name, imports string }{
 	},
 }
 
-// examples is the folder of example programs. It is not in the list, and may import any folder.
+// examples is the folder of example programs. This folder is not in the list of folders, and may
+// import any folder.
 const examples = "examples"
 
 func TestFoldersImportWhatIsListed(t *testing.T) {

@@ -6,9 +6,9 @@ import (
 )
 
 // Breaker is the shared health row of a sink (design section 8), with three flights that read the
-// row. Its writes are TRIP, PROBE, CLOSE, and the operator's PAUSE and RESUME. Each flight has one
-// document. The sink may become unhealthy at any time, within the budget, and recovers by itself.
-// An operator resumes in the end.
+// row. The writes of the row are TRIP, PROBE, CLOSE, and the operator's PAUSE and RESUME. Each
+// flight has one document. The sink may become unhealthy at any time, within the budget, and
+// recovers by itself. An operator resumes in the end.
 type Breaker struct {
 	Rules  BreakerRules
 	Denied bool // the sink never answers a ping, healthy or not, so that the probe proves nothing
@@ -187,7 +187,7 @@ func (b Breaker) act(e *Edge[BreakerState], i int) {
 	}
 }
 
-// closeBreaker is CLOSE. Its condition is that the flight still owns probe_until.
+// closeBreaker is CLOSE. The condition of CLOSE is that the flight still owns probe_until.
 func (b Breaker) closeBreaker(e *Edge[BreakerState], f *Prober) {
 	t, text, own := &e.To, &e.Label.Text, f.Mine && e.To.Probed
 	paused := t.Paused

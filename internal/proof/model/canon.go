@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Canon returns one representative of the states that differ only in details without effect. Such
-// details are the names of tokens, the order of executions and of late requests, and times that are
-// no longer compared.
+// Canon returns one representative of the states that differ only in details without effect.
+// Details without effect are the names of tokens, the order of executions and of late requests, and
+// times that are no longer compared.
 func (m Model) Canon(s State) State {
 	m.tidy(&s)
 	sortExecs(&s)

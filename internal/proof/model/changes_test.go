@@ -14,8 +14,8 @@ var (
 	large   = flag.Bool("large", false, "explore the large bounds as well: minutes, and some gigabytes")
 )
 
-// TestEveryChangeFallsWithItsStory explores each change in its bounds. It compares the shortest
-// counterexample with the story in testdata.
+// TestEveryChangeFallsWithItsStory explores each change in its bounds. The test compares the
+// shortest counterexample with the story in testdata.
 func TestEveryChangeFallsWithItsStory(t *testing.T) {
 	t.Parallel()
 	for _, c := range append(Changes(), Findings()...) {

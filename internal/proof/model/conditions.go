@@ -7,7 +7,7 @@ package model
 
 // Row is the shard row of the document. None and 0 mean absent attributes. Lease says that
 // lease_until is in the future on every clock. LeaseUntil is the rank of lease_until among the
-// times. It matters only if clocks are modelled.
+// times. LeaseUntil matters only if clocks are modelled.
 type Row struct {
 	Exists     bool
 	Pending    Key
@@ -104,7 +104,8 @@ func (r Row) commits(rl Rules, k Key, t Token) bool {
 	return (r.Owner == t || rl.CommitWithoutOwner) && r.Committed < k
 }
 
-// commit is COMMIT. bytes are the bytes that content will identify; None stores no content.
+// commit is COMMIT. bytes are the bytes that content will identify; If bytes is None, the row
+// stores no content.
 func (r Row) commit(rl Rules, k Key, claimed Clock, bytes Key) Row {
 	r.Committed, r.Floor = k, false
 	r.Content, r.Bytes = None, None
@@ -121,7 +122,7 @@ func (r Row) commit(rl Rules, k Key, claimed Clock, bytes Key) Row {
 	return r
 }
 
-// settled returns the row without a pending version. Such a row may expire.
+// settled returns the row without a pending version. A row without a pending version may expire.
 func (r Row) settled() Row {
 	r.Pending, r.Expires = None, true
 	return r

@@ -131,8 +131,8 @@ func (x *step) unseen(k Key) Set {
 }
 
 // prune deletes the row. Age is not modelled as time. If a row is older than its retention, all
-// versions that the row knew are too old as well. Their messages and dead letters may still exist
-// anywhere.
+// versions that the row knew are too old as well. Messages and dead letters of these versions may
+// still exist anywhere.
 func (x *step) prune() {
 	s := x.s
 	if s.Collect {

@@ -13,9 +13,9 @@
 // fault and without help from an operator. [Findings] are properties that the design does not
 // promise. Most findings name a change that would add the property.
 //
-// The conditions in conditions.go are stated a second time on purpose. They are derived from the
-// design, not from internal/shard. Otherwise a mistake in the code's conditions would also be in
-// the model's conditions. A test evaluates both on any row.
+// The conditions in conditions.go are stated a second time on purpose. The conditions are derived
+// from the design, not from internal/shard. If they were derived from the code, a mistake in the
+// code would also be in the model. A test evaluates both on any row.
 //
 // # What is modelled
 //

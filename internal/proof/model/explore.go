@@ -45,8 +45,8 @@ func (x *leaving[S]) unused() *Edge[S] {
 	return &x.waste
 }
 
-// Label describes an action. Its text has placeholders, which a story fills in. The explorer itself
-// never formats a label.
+// Label describes an action. The text of a label has placeholders, which a story fills in. The
+// explorer itself never formats a label.
 type Label struct {
 	By       string // the beginning of the text: the process that acts
 	Text     string
@@ -68,8 +68,8 @@ func (l Label) withText(text string) Label {
 }
 
 // Machine is a state machine to explore. Next appends the edges that leave a state. Canon returns
-// one of the states that differ only in names or in the order of executions. Both are pure
-// functions.
+// one of the states that differ only in names or in the order of executions. Next and Canon are
+// pure functions.
 type Machine[S comparable] interface {
 	Initial() S
 	Next(s S, edges []Edge[S]) []Edge[S]

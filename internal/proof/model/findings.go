@@ -2,9 +2,9 @@ package model
 
 import "slices"
 
-// Findings returns properties that the design does not promise. They were found by asking for more
-// than the design promises. Each finding has its story. If a change to the design helps, Against
-// holds that change in the same bounds.
+// Findings returns properties that the design does not promise. Findings were found by asking for
+// more than the design promises. Each finding has its story. If a change to the design helps,
+// Against holds that change in the same bounds.
 func Findings() []Change {
 	return []Change{
 		{

@@ -82,8 +82,8 @@ func (x *step) apply(t *Edge[State], w RowWrite, f Exec) (applied bool) {
 		again := w.Kind == ClaimAgainWrite
 		applied = r.claims(x.Rules, rk, again, x.capPast(), w.Fence)
 		after = r.claim(x.Rules, rk, again, w.Token, w.Fence)
-		// These fences are not times. lease_until says nothing about them, so last_write remembers
-		// them.
+		// Fences ahead of every clock are not times. lease_until says nothing about them, so
+		// last_write remembers them.
 		if x.Bounds.Ahead && !x.Rules.AheadForgotten {
 			after.LastWrite = w.Fence
 		}
@@ -183,8 +183,8 @@ func (x *step) deleteCommitted(e int) {
 	}
 }
 
-// deleteDead marks k as done after its dead letter is stored. It deletes the messages that carry
-// only k.
+// deleteDead marks k as done after its dead letter is stored. deleteDead also deletes the messages
+// that carry only k.
 func (x *step) deleteDead(e int, k Key, text string) {
 	f := x.s.Execs[e]
 	set := x.carryingOnly(f.Messages, k)

@@ -77,7 +77,7 @@ func (g Groups) Next(s GroupState, edges []Edge[GroupState]) []Edge[GroupState] 
 }
 
 // rounds returns the groups of a turn. The first group has all documents that were tried less than
-// twice. Then come quarters, then single documents, the least tried first.
+// twice. After the first group come quarters, then single documents, the least tried first.
 func (g Groups) rounds(s GroupState) [groupDocs]Set {
 	var out [groupDocs]Set
 	tried := func(from, to uint8) (set Set) {

@@ -180,7 +180,7 @@ func (x *step) keep(e int, k Key) {
 	x.appliedTwice(*t, w)
 }
 
-// capPast reports whether max wait may have ended. After that, index claims a version behind a
+// capPast reports whether max wait may have ended. After max wait, index claims a version behind a
 // newer pending one.
 func (x *step) capPast() bool { return !x.Bounds.NoCap && !x.Rules.LeaveForEver }
 

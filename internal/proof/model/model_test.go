@@ -37,7 +37,7 @@ func (h Holding) watch() Broken {
 }
 
 // TestDesignHolds explores the design to the end in every small set of bounds. `make model` also
-// explores the large ones, one after the other. They take minutes and gigabytes.
+// explores the large ones, one after the other. The large ones take minutes and gigabytes.
 func TestDesignHolds(t *testing.T) {
 	t.Parallel()
 	for _, h := range Holdings() {

@@ -80,8 +80,8 @@ func (m *Model) hasOther() bool {
 	return slices.ContainsFunc(m.Bounds.Messages, func(msg Message) bool { return msg.Other })
 }
 
-// remove deletes messages. This is unjustified for an event that is neither committed nor dead, has
-// no parked dead letter, and is in no other message.
+// remove deletes messages. Deleting a message is unjustified for an event that is neither committed
+// nor dead, has no parked dead letter, and is in no other message.
 func (x *step) remove(e *Edge[State], set Set) {
 	t := &e.To
 	t.move(set, Gone)

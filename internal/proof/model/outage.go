@@ -80,8 +80,8 @@ func (x *step) writeOpen(t *State, k Key) {
 }
 
 // reassert compares an outage write with the row. If the row has a newer delete, the delete is
-// written again. If the row has another newer version, the document is listed for resync. Otherwise
-// the next delivery of the message decides.
+// written again. If the row has another newer version, the document is listed for resync. If the
+// row has nothing newer, the next delivery of the message decides.
 func (x *step) reassert(i int) {
 	t := *x.s
 	k, row := x.s.Opens[i].Key, &t.Row

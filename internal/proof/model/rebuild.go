@@ -119,8 +119,8 @@ func (c Copying) rank() int {
 	return n
 }
 
-// visible returns the version that a reader of an index finds. It is None if the newest version is
-// a delete.
+// visible returns the version that a reader of an index finds. A reader finds None if the newest
+// version is a delete.
 func (m Rebuild) visible(k Key) Key {
 	if m.Deletes.Has(k) {
 		return None
@@ -181,7 +181,8 @@ func (m Rebuild) Next(s RebuildState, edges []Edge[RebuildState]) []Edge[Rebuild
 	return x.edges
 }
 
-// restart is a rebuild that was killed and starts again. Its last request may still arrive.
+// restart is a rebuild that was killed and starts again. The last request of the killed rebuild may
+// still arrive.
 func (m Rebuild) restart(t *RebuildState) {
 	if t.Step == StepCopy || t.Step == StepErase {
 		add(t.Late[:], Copying{Key: t.Read, Delete: t.Step == StepErase})

@@ -82,8 +82,8 @@ func (m Rebuild) turn(x *leaving[RebuildState], s RebuildState, i int) {
 // untried reports whether the turn must still write to the new index.
 func (t Turning) untried() bool { return t.Knows && !t.Copied && !t.Missed }
 
-// writeNew is the write to the new index by a turn that knows of the rebuild. It reports whether
-// the turn had to write.
+// writeNew is the write to the new index by a turn that knows of the rebuild. writeNew reports
+// whether the turn had to write.
 func (m Rebuild) writeNew(x *leaving[RebuildState], s RebuildState, i int) (tried bool) {
 	me := s.Turns[i]
 	if !me.untried() {

@@ -186,7 +186,7 @@ func (x *step) deadline(only Set) {
 		return
 	}
 	// If a dead version that may be in the sink keeps this version out, the deadline is reached in
-	// the end. Otherwise it costs budget.
+	// the end. Without such a dead version, the deadline costs budget.
 	t := &x.addFreeIf(x.blocked(1<<k), Deadlines, *x.s, Label{
 		Text:     "receive {m}: its dead deadline is over: the dead letter is stored",
 		Messages: only,
@@ -196,9 +196,9 @@ func (x *step) deadline(only Set) {
 	t.move(only, HeldPlace)
 }
 
-// deadlines is deadline for a message with several events, in one step. It applies only if a dead
-// version keeps one of the events out. Each event that is not done becomes a dead letter, and PARK
-// follows.
+// deadlines is deadline for a message with several events, in one step. deadlines applies only if a
+// dead version keeps one of the events out. Each event that is not done becomes a dead letter, and
+// PARK follows.
 func (x *step) deadlines(only Set) {
 	t := *x.s
 	keys := x.keys(only)

@@ -84,8 +84,8 @@ func (x *step) refusals(e int) {
 	}
 }
 
-// samples sends copies of the document that serve another document's question. They need no lease,
-// and only sinks with versions get them. No process waits for their answers.
+// samples sends copies of the document that serve another document's question. The copies need no
+// lease, and only sinks with versions get them. No process waits for their answers.
 func (x *step) samples() {
 	held := x.s.Sink
 	if x.Bounds.Sink == Plain || held.Content == None || x.gone(held) {
@@ -115,8 +115,8 @@ func (x *step) unknown(e int) {
 	}
 }
 
-// sinkLater applies or loses the requests whose sender is gone. It also forgets the versions of
-// deletes.
+// sinkLater applies or loses the requests whose sender is gone. sinkLater also forgets the versions
+// of deletes.
 func (x *step) sinkLater() {
 	for i, r := range x.s.Requests {
 		if r == (Request{}) {

@@ -151,7 +151,8 @@ type Request struct {
 	Body  Key
 }
 
-// RowWrite is a write on its way to the table. Its sender no longer waits for the answer.
+// RowWrite is a write on its way to the table. The sender of the write no longer waits for the
+// answer.
 type RowWrite struct {
 	Kind  WriteKind
 	Key   Key
@@ -250,7 +251,7 @@ const (
 	LookedAtSink
 )
 
-// State is the state of all processes at one moment. It is comparable and has no references.
+// State is the state of all processes at one moment. A State is comparable and has no references.
 type State struct {
 	Row         Row
 	Sink        Sink

@@ -4,8 +4,8 @@ import "slices"
 
 // A stuck state is one from which free edges reach no settled state. Reaching one would need
 // another fault or an operator. All states that follow a stuck state are stuck as well. The story
-// that shows most leads to the end of a stuck path: states that free edges never leave. This is a
-// single state without free edges, or a circle.
+// that shows most leads to the end of a stuck path: states that free edges never leave. Such an end
+// is a single state without free edges, or a circle.
 
 // stuck looks for such an end and tells the story of the first one that it finds.
 func (x *explorer[S]) stuck() {
@@ -56,8 +56,8 @@ func (x *explorer[S]) reach(from uint32) map[uint32]uint32 {
 	return by
 }
 
-// firstEnd returns the lowest state of an end: every state that it leads to also leads back. It
-// ignores states that are fine. A state that leads to a known end counts as fine.
+// firstEnd returns the lowest state of an end: every state that it leads to also leads back.
+// firstEnd ignores states that are fine. A state that leads to a known end counts as fine.
 func (x *explorer[S]) firstEnd(fine []bool) (first uint32, found bool) {
 	for n := range fine {
 		for at := uint32(n); !fine[at]; {

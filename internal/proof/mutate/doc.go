@@ -1,5 +1,5 @@
-// Package mutate checks what the tests of the core packages notice. It makes small edits in the
-// code, one at a time, and runs the tests with each edit.
+// Package mutate checks what the tests of the core packages notice. The package makes small edits
+// in the code, one at a time, and runs the tests with each edit.
 //
 // A seed picks the edits at random from all possible ones. The tests of the edited package run
 // first. If they pass, the tests of the conditions and some simulated runs follow. The files do not

@@ -37,8 +37,8 @@ var swapped = map[token.Token]token.Token{
 	token.GEQ: token.GTR, token.LAND: token.LOR, token.LOR: token.LAND, token.ADD: token.SUB, token.SUB: token.ADD,
 }
 
-// Edits returns the possible edits of a file. They change operators, conditions, whole numbers, and
-// statements that are calls or assignments.
+// Edits returns the possible edits of a file. The edits change operators, conditions, whole
+// numbers, and statements that are calls or assignments.
 func Edits(name string, src []byte) ([]Edit, error) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, name, src, parser.SkipObjectResolution)

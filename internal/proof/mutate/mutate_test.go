@@ -147,9 +147,9 @@ func try(t *testing.T, e Edit, judges ...[]string) (f fate, by string) {
 	return survived, ""
 }
 
-// TestSample tests as many edits as -mutants says. It never fails because of an edit. A developer
-// looks at the edits that survive, and adds a test or explains in equivalent.txt why the edit makes
-// no difference.
+// TestSample tests as many edits as -mutants says. TestSample never fails because of an edit. A
+// developer looks at the edits that survive, and adds a test or explains in equivalent.txt why the
+// edit makes no difference.
 func TestSample(t *testing.T) {
 	if *most == 0 {
 		t.Skip("without -mutants nothing is edited")
@@ -192,8 +192,8 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// excuse returns the key of an edit in equivalent.txt. It contains the text of the line, because
-// line numbers change.
+// excuse returns the key of an edit in equivalent.txt. The key contains the text of the line,
+// because line numbers change.
 func (e Edit) excuse() string {
 	return strings.Join([]string{e.File, strings.TrimSpace(e.Source), e.From + " becomes " + e.To}, "\t")
 }

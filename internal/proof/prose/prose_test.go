@@ -49,7 +49,7 @@ func TestEnglishIsPlain(t *testing.T) {
 
 const page = "# T\n\nFor you. See the [glossary](glossary.md).\n\n%s\n\nNext: [a](b.md).\n"
 
-// TestBadEnglishIsFound shows that each rule finds a fault. Without it, a rule that allows
+// TestBadEnglishIsFound shows that each rule finds a fault. Without this test, a rule that allows
 // everything would go unnoticed.
 func TestBadEnglishIsFound(t *testing.T) {
 	t.Parallel()

@@ -121,8 +121,8 @@ func (l *local) exec(cl *claim) model.Exec {
 	return e
 }
 
-// step looks for an edge that leads to the next state of the simulated run, and takes the edge. It
-// prefers an edge that breaks nothing.
+// step looks for an edge that leads to the next state of the simulated run, and takes the edge.
+// step prefers an edge that breaks nothing.
 func (l *local) step(leads func(t *model.State) bool) bool {
 	var broken model.Broken
 	found := false

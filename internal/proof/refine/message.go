@@ -121,8 +121,8 @@ func (c *Checker) leaves(s sim.Step) {
 
 // judged checks the deletion of a message of an ingest queue. index deletes a message because of
 // the row in an answer, or because of a row that its flight has read. The event source mapping
-// deletes a message that receive acknowledged. Then, for each event, the row had this version or a
-// newer one, or the dead letter is stored.
+// deletes a message that receive acknowledged. For each event of an acknowledged message, the row
+// had this version or a newer one, or the dead letter is stored.
 func (c *Checker) judged(m *message) {
 	known, l := c.deleter.seen(), c.local()
 	n := model.Set(1 << l.put(m, model.HeldPlace))

@@ -26,8 +26,8 @@ type onWay struct {
 }
 
 // Rebuild follows the one document of a simulated run whose collection is rebuilt: see [Checker].
-// It knows the rebuilding program only by the program's reads and their order. If the program reads
-// more often than the model's program, Rebuild treats that as a new start of the comparison.
+// Rebuild knows the rebuilding program only by the program's reads and their order. If the program
+// reads more often than the model's program, Rebuild treats that as a new start of the comparison.
 type Rebuild struct {
 	*Checker
 
@@ -157,8 +157,8 @@ func (r *Rebuild) turnOf(by int64) *turning {
 	return r.turns[by]
 }
 
-// counts follows the program's read of the number of missed writes. Its comparison may start only
-// if no copy is under way and every turn knows of the rebuild.
+// counts follows the program's read of the number of missed writes. The comparison of the program
+// may start only if no copy is under way and every turn knows of the rebuild.
 func (r *Rebuild) counts() {
 	l := r.state()
 	l.Step, r.why = model.StepFilling, ""

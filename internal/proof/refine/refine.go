@@ -155,7 +155,7 @@ func (c *Checker) judge(s Step, has bool, format string, args ...any) {
 	}
 }
 
-// part reports a step that the model does not have. It always returns false.
+// part reports a step that the model does not have. part always returns false.
 func (c *Checker) part(s Step, format string, args ...any) bool {
 	if c.said = true; len(c.found) < most {
 		c.found = append(c.found, Parting{c.now, s, fmt.Sprintf(format, args...)})

@@ -233,8 +233,8 @@ type ring struct {
 	after time.Duration
 }
 
-// run runs the stack. It returns the alarms that went off after the stop and were not on before the
-// stop.
+// run runs the stack. run returns the alarms that went off after the stop and were not on before
+// the stop.
 func (s *stack) run(t testing.TB, w *sim.World, lasting time.Duration, more int) []ring {
 	t.Helper()
 	var rings []ring

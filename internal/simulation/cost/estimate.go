@@ -79,8 +79,8 @@ func Native(c *config.Config) *config.Config {
 	return &own
 }
 
-// idling returns the usage of one run of prune with its side effects. It is the difference between
-// two runs of a stack without events.
+// idling returns the usage of one run of prune with its side effects. The usage is the difference
+// between two runs of a stack without events.
 func idling(ctx context.Context, c *config.Config) (idle measured, err error) {
 	const begin = 15 * time.Minute
 	short, err := run(ctx, c, quietly(begin), FewestPollers, 0)
@@ -120,7 +120,7 @@ func run(ctx context.Context, c *config.Config, up sim.Upstream, pollers int, fr
 }
 
 // bill returns one of the two bills. If full is set, each request of a poller counts as a request
-// for ten messages. Otherwise pollers receive messages as they arrive.
+// for ten messages. If full is not set, pollers receive messages as they arrive.
 func bill(ctx context.Context, c *config.Config, load Load, idle measured, pollers int, full bool) (b Bill, err error) {
 	b.Pollers = pollers
 	prunes := float64(month / c.Lifecycle.PruneEvery)
@@ -174,7 +174,7 @@ func bill(ctx context.Context, c *config.Config, load Load, idle measured, polle
 const (
 	gigabyte = 1 << 30
 	rowBytes = 600 // at most one write unit; most rows have less than half of it
-	// longPoll is how long a poller waits at an empty queue. It is the longest wait that SQS
+	// longPoll is how long a poller waits at an empty queue. longPoll is the longest wait that SQS
 	// allows. AWS documents that Lambda polls this way, and that with little traffic a batch may
 	// wait for 20 s.
 	longPoll = 20 * time.Second

@@ -33,8 +33,8 @@ func secrets(c *config.Config) int {
 	return len(seen)
 }
 
-// Numbers of pollers of an event source mapping. AWS starts with five. It uses as few as two if
-// traffic is low and the mapping has no limit.
+// Numbers of pollers of an event source mapping. AWS starts with five. AWS uses as few as two
+// pollers if traffic is low and the mapping has no limit.
 // https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
 const (
 	FewestPollers = 2

@@ -105,7 +105,8 @@ type Point struct {
 // ErrBusy says that another comparison is running. Only one runs at a time.
 var ErrBusy = errors.New("another simulation runs: wait for its end, or stop it")
 
-// Comparer compares given settings with the running settings. It is safe for concurrent use.
+// Comparer compares given settings with the running settings. A Comparer is safe for concurrent
+// use.
 type Comparer struct {
 	running config.Config
 	text    string
@@ -169,7 +170,7 @@ func (c *Comparer) room(ctx context.Context) bool {
 	return c.busy.Acquire(patient, 1) == nil
 }
 
-// read parses a question. It returns all faults of the question at once.
+// read parses a question. read returns all faults of the question at once.
 func (c *Comparer) read(question []byte) (l Load, yours *config.Config, err error) {
 	q := Question{Settings: c.text, Load: Steady()}
 	d := json.NewDecoder(bytes.NewReader(question))
@@ -233,7 +234,7 @@ func wrong(err error) []Wrong {
 	return all
 }
 
-// both simulates the running settings. It also simulates the question's settings if they differ.
+// both simulates the running settings. both also simulates the question's settings if they differ.
 func (c *Comparer) both(ctx context.Context, l Load, yours *config.Config, tell func(Line)) error {
 	running := c.running
 	sides := []struct {
@@ -314,8 +315,8 @@ func outcome(ctx context.Context, c *config.Config, l Load, over time.Time, tell
 }
 
 // events returns the load's events in the formats of the settings' sources. If lull cannot write
-// any of these formats, the events are native. Such settings can still be simulated, except for
-// their formats.
+// any of these formats, the events are native. Settings with such formats can still be simulated,
+// with native events.
 func events(c *config.Config, l Load) (own *config.Config, up sim.Upstream, formats []string) {
 	up, formats, err := l.Of(1, c)
 	if err != nil {

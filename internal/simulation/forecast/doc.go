@@ -1,6 +1,6 @@
-// Package forecast predicts how settings handle a load. It predicts how fresh documents are over
-// time, how often lull writes to the sinks, and the cost of a month. `lull simulate` and the page
-// "What if" of the console use it.
+// Package forecast predicts how settings handle a load. The package predicts how fresh documents
+// are over time, how often lull writes to the sinks, and the cost of a month. `lull simulate` and
+// the page "What if" of the console use it.
 //
 // The answers come from package sim, which runs the real functions in virtual time, and from
 // package cost. The same settings and load give the same answer. If a comparison runs out of time,

@@ -11,8 +11,8 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// Load describes the events of a simulation and the strain on the sinks. Its JSON fields have the
-// names of the flags of `lull simulate`.
+// Load describes the events of a simulation and the strain on the sinks. The JSON fields of a Load
+// have the names of the flags of `lull simulate`.
 type Load struct {
 	Rate      float64 `json:"load"` // events a second
 	Burst     int     `json:"burst"`
@@ -30,7 +30,7 @@ type Strain struct {
 	Throttles string `json:"sink-throttles,omitempty"` // one of the ways of [sim.ParseThrottling]; empty means bucket
 }
 
-// Bounds of a Load. They limit the memory of a simulation.
+// Bounds of a Load. The bounds limit the memory of a simulation.
 const (
 	MaxRate      = 1000
 	MaxBurst     = 100
@@ -79,8 +79,8 @@ func (l Load) Validate() error {
 	)
 }
 
-// want returns a fault unless the condition holds. It returns a nil error, because a nil *Fault
-// would not be a nil error.
+// want returns a fault unless the condition holds. If the condition holds, want returns a nil
+// error, because a nil *Fault would not be a nil error.
 func want(holds bool, field string, value any, problem string, args ...any) error {
 	if holds {
 		return nil
@@ -92,7 +92,7 @@ func want(holds bool, field string, value any, problem string, args ...any) erro
 func (l Load) Upstream(seed uint64) sim.Upstream { return l.load().Upstream(seed) }
 
 // Of returns the load's messages in the formats of the settings' sources, and the names of these
-// sources. It returns an error if lull can write no message that these sources decode.
+// sources. Of returns an error if lull can write no message that these sources decode.
 func (l Load) Of(seed uint64, cfg *config.Config) (up sim.Upstream, names []string, err error) {
 	sources, err := source.New(cfg)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 // pollers further.
 const maxPollers = 1000
 
-// Run simulates a load with as many pollers as a lane may have. It ends early with the context's
+// Run simulates a load with as many pollers as a lane may have. Run ends early with the context's
 // error, or without an error if o.GoOn returns false. If the settings set the memory of a function,
 // the simulated functions take processor time. progress may be nil. Run calls progress a few times
 // with the finished share, from 0 to 1.

@@ -18,8 +18,8 @@ type List struct {
 	ObjectWrites    float64 // S3, a million PUT, POST or LIST requests
 	ObjectReads     float64 // S3, a million GET requests; deletions cost nothing
 
-	// The following prices do not depend on requests. They are per month unless the comment says
-	// otherwise.
+	// The following prices do not depend on requests. These prices are per month unless the comment
+	// says otherwise.
 	LogGB       float64 // CloudWatch Logs, a GB of new log data: the first tier of Lambda's logs
 	LogStored   float64 // CloudWatch Logs, a GB of stored log data
 	Metric      float64 // CloudWatch, a custom metric, billed by the hours in which it is written

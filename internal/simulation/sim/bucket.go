@@ -13,7 +13,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// These types wrap the in-memory stores of the bucket and the tables. They count the billed
+// These types wrap the in-memory stores of the bucket and the tables. The wrappers count the billed
 // requests and report each change to the oracles.
 type (
 	flights struct {
@@ -34,7 +34,7 @@ type (
 	}
 )
 
-// background is the context for work of the services themselves. It is never cancelled.
+// background is the context for work of the services themselves. background is never cancelled.
 var background = context.Background()
 
 func (f flights) Put(ctx context.Context, m *flight.Manifest) error {

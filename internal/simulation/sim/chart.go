@@ -38,7 +38,7 @@ func Points(timeline []Second, n int) (all []Point) {
 	return all
 }
 
-// Chart draws a timeline between two moments as SVG. It shows the requests to the sinks, the
+// Chart draws a timeline between two moments as SVG. The chart shows the requests to the sinks, the
 // accepted documents, the freshness, and the waiting messages. If the time is long, several seconds
 // share a point.
 func Chart(timeline []Second, rate int, from, to time.Duration) string {

@@ -11,8 +11,8 @@ import (
 // epoch is the time at which every simulation begins.
 var epoch = time.Date(2026, time.January, 5, 8, 0, 0, 0, time.UTC)
 
-// trueClock is the clock of the simulated services. It is always right. Invocations do not sleep
-// with it.
+// trueClock is the clock of the simulated services. trueClock is always right. Invocations do not
+// sleep with it.
 type trueClock struct{ s *scheduler }
 
 var (
@@ -29,8 +29,8 @@ func (c trueClock) Deadline(ctx context.Context, d time.Duration) (context.Conte
 	return limit(ctx, c.s, c.s.now+d)
 }
 
-// skewed is the clock of one invocation. It is wrong by a constant. The next invocation may have
-// another constant, so all invocations together see a clock that jumps.
+// skewed is the clock of one invocation. The clock of an invocation is wrong by a constant. The
+// next invocation may have another constant, so all invocations together see a clock that jumps.
 type skewed struct {
 	inv *invocation
 	by  time.Duration
@@ -53,8 +53,8 @@ func (c *skewed) Deadline(ctx context.Context, d time.Duration) (context.Context
 // Jitter returns the random number for package backoff.
 func (c *skewed) Jitter() float64 { return c.inv.w.dice.Float64() }
 
-// limited is a context that ends at a moment of virtual time. Its Done channel is nil, so a caller
-// can wait only by parking.
+// limited is a context that ends at a moment of virtual time. The Done channel of a limited context
+// is nil, so a caller can wait only by parking.
 type limited struct {
 	context.Context
 	s        *scheduler
@@ -86,8 +86,8 @@ func (c *limited) Err() error {
 	return c.Context.Err()
 }
 
-// await parks the running coroutine until a moment, or until ctx ends. It returns an error if the
-// invocation was killed, or if ctx ended first.
+// await parks the running coroutine until a moment, or until ctx ends. await returns an error if
+// the invocation was killed, or if ctx ended first.
 func (v *invocation) await(ctx context.Context, until time.Duration) error {
 	if v.Killed() {
 		return fault.ErrKilled

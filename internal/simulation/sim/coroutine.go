@@ -16,7 +16,7 @@ type occasion struct {
 }
 
 // coroutine is a goroutine that runs only while the scheduler waits for it, or while the coroutine
-// that started it waits for it. It runs one job after the other.
+// that started it waits for it. A coroutine runs one job after the other.
 type coroutine struct {
 	next  func() (struct{}, bool)
 	stop  func()
@@ -98,7 +98,7 @@ func (s *scheduler) waitUntil(at time.Duration) {
 	c.yield(struct{}{})
 }
 
-// each is the fanout.Runner of an invocation. It runs each part as a separate coroutine.
+// each is the fanout.Runner of an invocation. each runs each part as a separate coroutine.
 func (s *scheduler) each(owner *invocation, limit, n int, f func(int)) {
 	if n == 1 {
 		f(0)

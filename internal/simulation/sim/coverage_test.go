@@ -20,9 +20,10 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// If the simulator stopped reaching interesting states, every test would still pass. Its runs must
-// therefore reach each row write with each possible outcome, and each step of the journal. They
-// must also reach each verdict on an I/O of each service, and each failure of the simulator.
+// If the simulator stopped reaching interesting states, every test would still pass. The simulated
+// runs must therefore reach each row write with each possible outcome, and each step of the
+// journal. The runs must also reach each verdict on an I/O of each service, and each failure of the
+// simulator.
 
 // coveredWorlds is the number of simulated runs behind the figures of the page. mostWorlds limits
 // how many runs the test makes to reach the rarest point. Every change of the product changes these

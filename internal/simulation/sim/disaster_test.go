@@ -63,7 +63,7 @@ func sampled(t testing.TB, seed uint64, silent bool) *World {
 }
 
 // TestASampleFindsWhatWasLostAndNothingElse: prune compares a few rows with the sink, here every
-// minute. It must report lost documents as drift, but not documents whose write is under way.
+// minute. Prune must report lost documents as drift, but not documents whose write is under way.
 func TestASampleFindsWhatWasLostAndNothingElse(t *testing.T) {
 	t.Parallel()
 	compared, drift := 0, 0

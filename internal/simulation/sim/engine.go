@@ -157,9 +157,9 @@ func (c engineClient) Ping(ctx context.Context) error {
 // request are applied at once.
 const spaced = 16
 
-// Write is one bulk request. Its items are applied one after the other. Some items may be applied
-// although the answer does not say so. All items may be applied long after the caller stopped
-// waiting.
+// Write is one bulk request. The items of a request are applied one after the other. Some items may
+// be applied although the answer does not say so. All items may be applied long after the caller
+// stopped waiting.
 func (c engineClient) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	c.v.w.oracle.counted(c.v, len(ops))
 	return c.write(ctx, ops)

@@ -14,8 +14,8 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// echoField is the field that the enricher of a simulated run adds. Its value is the document in
-// the request, so that the oracle sees which document's fields are in the sink.
+// echoField is the field that the enricher of a simulated run adds. The value of echo is the
+// document in the request, so that the oracle sees which document's fields are in the sink.
 const echoField = "echo"
 
 // enrichers returns the enrichers of a sink's collections as one invocation calls them.
@@ -29,8 +29,8 @@ func (w *World) enrichers(v *invocation, p *pipe) map[shard.Collection]enrich.Ca
 
 type enrichClient struct{ v *invocation }
 
-// Call answers as docs/enrich.md says, or fails as a service may. It does not answer during an
-// outage of S3, because both share a network in the simulation.
+// Call answers as docs/enrich.md says, or fails as a service may. The enricher does not answer
+// during an outage of S3, because both share a network in the simulation.
 func (c enrichClient) Call(ctx context.Context, body []byte) (answer []byte, err error) {
 	w := c.v.w
 	if w.away(fault.Bucket) {
@@ -92,8 +92,8 @@ func (w *World) enrich(body []byte) ([]byte, error) {
 	return json.Marshal(map[string]any{"documents": out})
 }
 
-// enriched checks the fields that an applied write put into the sink. They must belong to the same
-// document.
+// enriched checks the fields that an applied write put into the sink. The fields must belong to the
+// same document.
 func (o *oracle) enriched(op sink.Op) {
 	set := o.w.cfg.EnrichFor(op.Doc.Collection())
 	if set == nil || op.Kind == shard.Delete {

@@ -80,9 +80,10 @@ func One(t testing.TB, seed uint64) (Options, *source.Set) {
 // mostVersions is the largest number of versions that [writeOne] sends. The model has as many.
 const mostVersions = 3
 
-// writeOne returns an upstream that the model can follow. It has one document with few versions,
-// sent in any order and more than once, some of them in one message. It includes deletes, resyncs,
-// poison, and equal versions with different payloads. No event waits for its time.
+// writeOne returns an upstream that the model can follow. The upstream has one document with few
+// versions, sent in any order and more than once, some of them in one message. The upstream
+// includes deletes, resyncs, poison, and equal versions with different payloads. No event waits for
+// its time.
 func writeOne(seed uint64, sources *source.Set) Upstream {
 	a := &author{dice: newDice(seed, 0x6f6e6500), poison: map[version]poison{}, sources: sources}
 	span := time.Second + a.upTo(40*time.Second)
@@ -123,7 +124,7 @@ func Updating() bool { return *update }
 func LongRun() (long time.Duration, seed uint64) { return *longRun, *oneSeed }
 
 // RebuiltOne returns a simulated run of one document whose collection is rebuilt, with a mutant or
-// without one. It calls watch for each step.
+// without one. RebuiltOne calls watch for each step.
 func RebuiltOne(t testing.TB, seed uint64, mutant string, watch func(Step)) (w *World, switched func() bool) {
 	t.Helper()
 	edits := editsOf(mutant)

@@ -246,7 +246,7 @@ func added(t testing.TB, seed uint64) *World {
 	w.operator += 2 // so that the run does not end before the operator is done
 	w.after(at+w.dice.upTo(time.Minute), func() { w.backfill(order, 20) })
 	// The backfill runs once more when all messages of the first sink's queue and schedule have
-	// arrived. Before that, no row knew these messages.
+	// arrived. At the first backfill, no row knew these messages.
 	var last func()
 	last = func() {
 		if due := w.oracle.lastDue + 20*time.Minute; w.now < due {
@@ -259,9 +259,9 @@ func added(t testing.TB, seed uint64) *World {
 	return w
 }
 
-// TestASinkThatIsAddedIsFilledWhateverFails: whatever fails, an added sink keeps every promise. It
-// never gets an older version than the first sink has, and in the end it gets all documents of the
-// first sink.
+// TestASinkThatIsAddedIsFilledWhateverFails: whatever fails, an added sink keeps every promise. An
+// added sink never gets an older version than the first sink has. In the end, the added sink has
+// all documents of the first sink.
 func TestASinkThatIsAddedIsFilledWhateverFails(t *testing.T) {
 	t.Parallel()
 	copied, compared := 0, 0

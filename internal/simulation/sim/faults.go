@@ -152,8 +152,8 @@ func (d dice) swarm(guard time.Duration, versions bool) Rates {
 		r.SinkError, r.SinkLate, r.ItemRefused, r.SinkThrottle = 0.2+0.4*d.Float64(), 0.4*d.Float64(), 0.2*d.Float64(),
 			0
 	}
-	// The health row only changes the pace, and no promise depends on it. Without it, turns claim
-	// more documents at a time.
+	// The health row only changes the pace, and no promise depends on it. Without a health row,
+	// turns claim more documents at a time.
 	r.Deaf = d.chance(0.4)
 	r.Enricher = r.SinkError // another random number would change the run of every seed
 	return r

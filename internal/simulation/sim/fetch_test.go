@@ -14,8 +14,8 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// origin is the source from which documents are fetched. It has faults until the injected failures
-// end.
+// origin is the source from which documents are fetched. An origin has faults until the injected
+// failures end.
 type origin struct {
 	lag      time.Duration // the largest lag of a replica
 	lags     float64       // for each load: the probability that a lagging replica answers

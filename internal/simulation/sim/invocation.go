@@ -38,8 +38,8 @@ type invocation struct {
 
 var errKilled = errors.New("invocation was killed")
 
-// invoke runs a function. It calls ended once: with nil after the function has answered, or with an
-// error after the function was killed.
+// invoke runs a function. invoke calls ended once: with nil after the function has answered, or
+// with an error after the function was killed.
 func (w *World) invoke(name string, timeout time.Duration, job func(ctx context.Context, v *invocation),
 	ended func(error),
 ) {
@@ -129,7 +129,7 @@ func (w *World) finish(v *invocation) {
 	v.ended(nil)
 }
 
-// kill kills an invocation. Its later I/O has no effect.
+// kill kills an invocation. Later I/O of a killed invocation has no effect.
 func (w *World) kill(v *invocation, why string) {
 	if v.over {
 		return
@@ -173,7 +173,7 @@ func (v *invocation) parallel() fanout.Runner {
 	return func(limit, n int, f func(int)) { v.w.each(v, limit, n, f) }
 }
 
-// Note makes the invocation a journal. It drops notes of a killed invocation.
+// Note makes the invocation a journal. Note drops notes of a killed invocation.
 func (v *invocation) Note(n journal.Note) {
 	if !v.Killed() {
 		v.w.noted(v, n)

@@ -37,7 +37,7 @@ type Jobbing struct {
 	due   time.Duration        // the earliest time of the last start
 	edits jobEdits
 	// begun is called with the state of a job that starts. whole is called with the state of a
-	// finished job. Both may be nil.
+	// finished job. begun and whole may be nil.
 	begun func(job.State)
 	whole func(s job.State, fail func(rule string))
 	// dropped are the dead letters that the steps have deleted since the job started.
@@ -169,7 +169,7 @@ func knownAs(begun time.Time, steps int, at string, did int, counts map[string]i
 }
 
 // see checks each write of the job's row. The stored state must follow by one step from an earlier
-// state. That state was stored, or could have been stored.
+// state. The earlier state was stored, or could have been stored.
 func (j *Jobbing) see(s Step) {
 	if s.What != Wrote || s.Write.Doc != shard.RunRow("job-"+j.id) {
 		return
@@ -407,7 +407,7 @@ func filling(t testing.TB, seed uint64, edits jobEdits, change ...func(*Options)
 		return err
 	}
 	// The job runs once more when all messages of the first sink's queue and schedule have arrived.
-	// Before that, no row knew these messages.
+	// At the first run, no row knew these messages.
 	last, again := time.Duration(0), 0
 	j.over = func(s job.State) bool {
 		j.due = max(w.oracle.lastDue+20*time.Minute, w.options.Upstream.Calm+5*time.Minute)

@@ -12,7 +12,7 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// This file concerns documents that are published again with the same bytes. It contains the
+// This file concerns documents that are published again with the same bytes. The file contains the
 // engine's name for its index, and the bytes that the oracle knows.
 
 // keeps reports whether any document may be committed without a write.
@@ -49,8 +49,8 @@ func (o *oracle) shows(doc shard.DocID, k shard.OrderKey) bool {
 	return there && known && want == string(stored.Document)
 }
 
-// shown returns the newest version that the sink has. That is the written version, or a newer
-// version with the same bytes that was committed without a write.
+// shown returns the newest version that the sink has. The shown version is the written version, or
+// a newer version with the same bytes that was committed without a write.
 func (l *ledger) shown() shard.OrderKey { return max(l.inSink, l.same) }
 
 // kept checks that the sink has the bytes of a version that was committed without a write.

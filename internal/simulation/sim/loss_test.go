@@ -41,8 +41,8 @@ type Disaster struct {
 	Silent    bool // the source sends nothing again
 	Strict    bool // no document may go back, even with Live
 	Reconcile func(*reconcile.Service)
-	// Heal compares and repairs instead of the use case. It calls done with the documents that only
-	// the source has. waiting says whether something was still in motion.
+	// Heal compares and repairs instead of the use case. Heal calls done with the documents that
+	// only the source has. waiting says whether something was still in motion.
 	Heal func(w *World, done func(lost []shard.DocID, waiting bool))
 
 	compared int // how often the operator compared the sink with the rows to the end

@@ -10,8 +10,8 @@ import (
 	"github.com/lullhq/lull/internal/simulation/price"
 )
 
-// mapping is an event source mapping with ReportBatchItemFailures. Its pollers gather batches and
-// pass them to a function. Each poller passes one batch at a time.
+// mapping is an event source mapping with ReportBatchItemFailures. The pollers of a mapping gather
+// batches and pass them to a function. Each poller passes one batch at a time.
 type mapping struct {
 	w       *World
 	q       *sqsQueue

@@ -81,8 +81,8 @@ func TestWithoutFaultsABurstIsOneClaimOneWriteAndOneCommit(t *testing.T) {
 }
 
 // TestWhoLeavesAFlightComesBackStale checks ADR 0028. A message that leaves its flight behind a
-// newer version returns after the newer version is committed. It is received twice and held once,
-// so leaving saves cost.
+// newer version returns after the newer version is committed. Such a message is received twice and
+// held once, so leaving saves cost.
 func TestWhoLeavesAFlightComesBackStale(t *testing.T) {
 	t.Parallel()
 	up := Steady(1, 20, 200, 5*time.Minute)

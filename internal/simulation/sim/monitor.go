@@ -29,7 +29,7 @@ type Monitor interface {
 	// Note is called with each note of a function, and the number of the function's invocation.
 	Note(invocation int64, n journal.Note)
 	// Ended is called at the end of each invocation. The error says why the invocation failed or
-	// was killed. It is nil if the invocation answered.
+	// was killed. The error is nil if the invocation answered.
 	Ended(function string, invocation int64, began time.Time, err error)
 	// Flight is called with the end of each execution that did not succeed.
 	Flight(end FlightEnd)

@@ -347,8 +347,8 @@ var mutants = []mutant{
 	},
 }
 
-// acknowledgeOlder is the mutant of receive's answer. It acknowledges a message in which every
-// event is older than the pending version.
+// acknowledgeOlder is the mutant of receive's answer. The mutant acknowledges a message in which
+// every event is older than the pending version.
 func acknowledgeOlder(h *receive.Handler, batch []queue.Message, failed []string) []string {
 	keep := make([]string, 0, len(failed))
 	for _, m := range batch {
@@ -438,7 +438,7 @@ func (f *seenFlights) Get(ctx context.Context, id flight.ID) (*flight.Manifest, 
 }
 
 // deleteAround deletes the messages of the documents that are written, before or after the write.
-// It does not check the row.
+// deleteAround does not check the row.
 func deleteAround(after bool) func(**World) Hooks {
 	return indexing(func(h *index.Handler) {
 		f := &seenFlights{Store: h.Flights}

@@ -54,7 +54,7 @@ func (w *World) change(o Object) {
 // objectClient is the bucket as one invocation reads it.
 type objectClient struct{ v *invocation }
 
-// Load returns the newest version of an object. It may fail as any request to S3.
+// Load returns the newest version of an object. Load may fail as any request to S3.
 func (c objectClient) Load(ctx context.Context, ref string) ([]byte, error) {
 	w := c.v.w
 	if w.dice.chance(w.rates.IOFailBefore) {
@@ -72,7 +72,7 @@ func (c objectClient) Fetch(ctx context.Context, from, ref string) ([]byte, erro
 	})
 }
 
-// show requests an object. It returns the object's newest version, or an error if the object does
+// show requests an object. show returns the object's newest version, or an error if the object does
 // not exist.
 func (c objectClient) show(ctx context.Context, ref, field, missing string, say func(version int) []byte) (
 	body []byte, err error,

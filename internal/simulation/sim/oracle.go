@@ -11,8 +11,8 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// oracle watches a simulated run and reports broken promises. It knows the true state: the sent
-// events, the sink's documents, and the running invocations. It decides nothing.
+// oracle watches a simulated run and reports broken promises. The oracle knows the true state: the
+// sent events, the sink's documents, and the running invocations. It decides nothing.
 type oracle struct {
 	pauses map[shard.DocID]time.Duration // when each pause began, by the health row of the sink
 	w      *World
@@ -191,8 +191,8 @@ func (o *oracle) committed(w shard.Write, l *ledger, old, row shard.Row) {
 	o.fresh(w.Doc, k)
 }
 
-// ended ends a claim that is released. It is the newest claim of this invocation, with the write's
-// time if the write has one. It is never a claim of another invocation.
+// ended ends a claim that is released. The ended claim is the newest claim of this invocation, with
+// the write's time if the write has one. ended never ends a claim of another invocation.
 func (o *oracle) ended(v *invocation, l *ledger, old shard.Row, at shard.Micros) {
 	for i := len(l.grants) - 1; i >= 0; i-- {
 		if g := l.grants[i]; g.v == v && !g.ended && (at == 0 || g.at == 0 || g.at == at) {

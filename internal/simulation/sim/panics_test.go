@@ -15,8 +15,8 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// clumsy is a sink client and a source with code that panics on some versions. It panics before a
-// request is sent, after the answer, in decoders and in projections.
+// clumsy is a sink client and a source with code that panics on some versions. The code panics
+// before a request is sent, after the answer, in decoders and in projections.
 type clumsy struct {
 	w *World
 	sink.Sink

@@ -15,8 +15,8 @@ const (
 	coreMegabytes = 1769 // https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
 )
 
-// operators is the name under which an operator's command runs as an invocation. It has no memory
-// size.
+// operators is the name under which an operator's command runs as an invocation. An operator's
+// command has no memory size.
 const operators = "operator"
 
 // compute takes processor time, more of it with less memory. An invocation computes one thing at a

@@ -12,11 +12,11 @@ const (
 	// burstCredit is the number of seconds for which a table saves its unused capacity:
 	// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/burst-adaptive-capacity.html
 	burstCredit = 300
-	// warmUp is how long a run starts without throttling. After it, the capacity fits the load of
-	// the last minute, as if auto scaling had known the load.
+	// warmUp is how long a run starts without throttling. After the warm-up, the capacity fits the
+	// load of the last minute, as if auto scaling had known the load.
 	warmUp = 2 * time.Minute
-	// Auto scaling raises the capacity after minutesAbove minutes with a use above the target. It
-	// lowers the capacity after minutesBelow minutes with a use below the target.
+	// Auto scaling raises the capacity after minutesAbove minutes with a use above the target. Auto
+	// scaling lowers the capacity after minutesBelow minutes with a use below the target.
 	minutesAbove, minutesBelow = 2, 15
 	// lowBy is how many percentage points below the target the use must be before auto scaling
 	// lowers the capacity.
@@ -79,7 +79,8 @@ func (p *provision) save() {
 	p.saved = min(p.saved+more, burstCredit*p.ready)
 }
 
-// look simulates auto scaling, once a minute. It counts only used units, not refused requests.
+// look simulates auto scaling, once a minute. Auto scaling counts only used units, not refused
+// requests.
 func (p *provision) look() {
 	p.w.after(time.Minute, p.look)
 	rate, target := p.minute/60, float64(p.of.Target)/100

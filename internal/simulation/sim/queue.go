@@ -10,9 +10,9 @@ import (
 	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// sqsQueue runs an [emulation.Queue] with the failures that SQS allows. It delivers messages late,
-// out of order, twice, after a deletion, and while they are invisible. It may accept old receipt
-// handles or not.
+// sqsQueue runs an [emulation.Queue] with the failures that SQS allows. The queue delivers messages
+// late, out of order, twice, after a deletion, and while they are invisible. The queue may accept
+// old receipt handles or not.
 type sqsQueue struct {
 	*emulation.Queue
 	w       *World
@@ -126,8 +126,8 @@ func (q *sqsQueue) enter(msg queue.Message, delay time.Duration) {
 	}
 }
 
-// find returns the message of a receipt handle. It accepts the latest handle, and sometimes an old
-// one.
+// find returns the message of a receipt handle. find accepts the latest handle, and sometimes an
+// old one.
 func (q *sqsQueue) find(receipt string) *message {
 	m, latest := q.Find(receipt)
 	if m == nil || !latest && !q.w.strikes("old receipt honoured", q.w.rates.StaleReceipt) {

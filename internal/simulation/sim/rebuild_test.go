@@ -397,13 +397,13 @@ type rebuilder struct {
 
 var _ sink.Rebuilder = rebuilder{}
 
-// request sends one request to the engine, which carries it out at one moment. It has the same
-// random faults as every other request.
+// request sends one request to the engine, which carries it out at one moment. The request has the
+// same random faults as every other request.
 func (r rebuilder) request(ctx context.Context, do func() error) error {
 	return r.send(ctx, 0, nil, func() {}, do, func() {})
 }
 
-// send sends a request that takes late longer to arrive. It calls sent when the request is sent,
+// send sends a request that takes late longer to arrive. send calls sent when the request is sent,
 // and over when the request has ended.
 func (r rebuilder) send(ctx context.Context, late time.Duration, ops []sink.Op, sent func(), do func() error,
 	over func(),
@@ -504,7 +504,7 @@ func (r rebuilder) Fill(ctx context.Context, f sink.Fill) (done sink.Filled, err
 	}
 }
 
-// engineCopies copies page by page. It writes each page a little after reading it.
+// engineCopies copies page by page. The engine writes each page a little after reading it.
 func (b *Rebuilding) engineCopies(c *engineCopy, f sink.Fill) {
 	at := time.Duration(0)
 	_ = b.e.docs.Walk(background, f.From, func(docs []sink.Versioned) error {

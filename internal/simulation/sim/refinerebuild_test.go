@@ -12,7 +12,7 @@ import (
 )
 
 // followRebuild simulates a seed in which the collection is rebuilt, with a mutant or without one.
-// It compares each step with the model.
+// followRebuild compares each step with the model.
 func followRebuild(t *testing.T, seed uint64, mutant string) (*refine.Rebuild, sim.Result, bool) {
 	t.Helper()
 	var c *refine.Rebuild

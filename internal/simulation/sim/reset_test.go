@@ -35,8 +35,8 @@ const (
 	resetTries    = 60
 )
 
-// resetStep is one reset. It withdraws an absurd version that is sent before it, or corrects the
-// reset before it.
+// resetStep is one reset. A resetStep withdraws an absurd version that is sent before it, or
+// corrects the reset before it.
 type resetStep struct{ absurd, to string }
 
 var (

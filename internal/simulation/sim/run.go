@@ -26,8 +26,9 @@ type Result struct {
 	Letters    []lines.DeadLine // dead letters that were parked when everything had settled, before their redrive
 	Timeline   []Second         // the timeline until everything had settled, if the options ask for it
 	Stopped    bool             // GoOn stopped the run, so all other values are of an unfinished run
-	// Writes and Reads are the table's provisioned capacity when everything had settled. They are
-	// nil if the table is billed on demand, or if the run was too short to limit the capacity.
+	// Writes and Reads are the table's provisioned capacity when everything had settled. Writes and
+	// Reads are nil if the table is billed on demand, or if the run was too short to limit the
+	// capacity.
 	Writes, Reads *Capacity
 }
 
@@ -94,7 +95,7 @@ func (w *World) begin() {
 	w.after(ttlEvery, w.table.expire)
 }
 
-// step runs the next occasion. It reports whether there was one, and no promise is broken.
+// step runs the next occasion. step reports whether there was an occasion and no promise is broken.
 func (w *World) step() bool {
 	at, o, ok := w.agenda.Next()
 	if !ok || len(w.oracle.found) > 0 || w.stopped {
@@ -133,7 +134,7 @@ func (w *World) pruning() {
 	w.after(w.cfg.Lifecycle.PruneEvery, w.pruning)
 }
 
-// settle runs until no message waits, no flight holds messages and no function runs. It then
+// settle runs until no message waits, no flight holds messages and no function runs. settle then
 // continues until all requests have landed.
 func (w *World) settle(within time.Duration) bool {
 	// A message that is lost once waits for two windows, and its successor for one.
@@ -180,7 +181,7 @@ func (w *World) blocks(e *event) bool {
 	return claimed > e.key && w.oracle.isDead(e.doc, claimed)
 }
 
-// run simulates for a duration. It returns false if a promise was broken.
+// run simulates for a duration. run returns false if a promise was broken.
 func (w *World) run(d time.Duration) bool {
 	end := w.now + d
 	w.after(d, func() {}) // so that there is an occasion at the end

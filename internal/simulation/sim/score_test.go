@@ -12,8 +12,8 @@ import (
 
 var update = flag.Bool("update", false, "write the table of mutants into docs/simulator.md")
 
-// bounds are the numbers of seeds within which a mutant counts as killed. They include a margin,
-// because every change of the product changes which seed kills a mutant.
+// bounds are the numbers of seeds within which a mutant counts as killed. The bounds include a
+// margin, because every change of the product changes which seed kills a mutant.
 var bounds = []int{10, 30, 100, 300, 1000, 3000}
 
 const room = 2

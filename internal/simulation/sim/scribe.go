@@ -12,8 +12,8 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// Scribe writes changes in the formats of the configured sources. It spreads the documents over the
-// sources and their collections.
+// Scribe writes changes in the formats of the configured sources. A Scribe spreads the documents
+// over the sources and their collections.
 type Scribe struct {
 	config *config.Config
 	ways   []feed.Writer

@@ -41,8 +41,8 @@ var settingsFaults = []settingsFault{
 	{says: sink.Outcome{Kind: sink.Refused, Status: 400, Reason: misjudged}, puts: true, deletes: true},
 }
 
-// drawAnswers picks additional random answers of an engine. It has separate dice, so that the runs
-// of older seeds do not change.
+// drawAnswers picks additional random answers of an engine. drawAnswers has separate dice, so that
+// the runs of older seeds do not change.
 func (w *World) drawAnswers() {
 	d := newDice(w.options.Seed, 0x616e7377)
 	if d.chance(0.2) {
@@ -66,8 +66,8 @@ func (f *settingsFault) applies(now time.Duration, op sink.Op) bool {
 
 // checkDeadLetter checks that a document that became a dead letter was the cause. The settings'
 // fault must have lasted for the whole invocation, because lull cannot notice a shorter one. lull
-// also needs a document that the index accepted before. This is the same document if its row still
-// says so, or any document if the sink has versions.
+// also needs a document that the index accepted before. The accepted document is the same document
+// if its row still says so, or any document if the sink has versions.
 func (o *oracle) checkDeadLetter(n journal.Note) {
 	f, turn := o.w.settings, o.w.cfg.Index.Timeout+2*o.w.cfg.Index.Guard
 	if !strings.Contains(n.Detail, misjudged) || f == nil || o.w.now >= f.to || o.w.now < f.from+turn {

@@ -81,7 +81,7 @@ func begin(t testing.TB, o Options, change ...func(*Options)) *World {
 }
 
 // vary changes some settings for each seed. Half of the sinks have no versions. Some runs have a
-// short dead deadline, so that the dead-letter queue gets everything. Other runs write the leading
+// short dead deadline, so that the dead-letter queue gets everything. Other seeds write the leading
 // edge, have no minimal interval, other windows, Standard executions, or outage writes.
 func vary(seed uint64, cfg *config.Config) {
 	if seed%5 == 0 {
@@ -241,7 +241,8 @@ func TestEveryPromiseHoldsInEveryWorld(t *testing.T) {
 
 // TestEveryPromiseHoldsWhereTableOutagesAreWrittenOpen: in these simulated runs the table has an
 // outage, and `tableOutage: open` is set. If an outage write replaced a newer version, lull must
-// write that version again or list the document for a resync. This must happen in some of the runs.
+// write that version again or list the document for a resync. Such a write or listing must happen
+// in some of the runs.
 func TestEveryPromiseHoldsWhereTableOutagesAreWrittenOpen(t *testing.T) {
 	t.Parallel()
 	reach(t, 1000, Swarm, func(seed uint64) *World { return opened(t, seed) }, step(journal.OutageWrite),
@@ -260,7 +261,7 @@ func TestEveryPromiseHoldsBesideClocksThatAreWrong(t *testing.T) {
 }
 
 // TestEveryPromiseHoldsWherePayloadsAreReferences: in these simulated runs payloads are objects.
-// They may change, or be removed, before they are written.
+// The objects may change, or be removed, before they are written.
 func TestEveryPromiseHoldsWherePayloadsAreReferences(t *testing.T) {
 	t.Parallel()
 	reach(t, 1000, Swarm, func(seed uint64) *World {

@@ -60,7 +60,7 @@ func (s slow) seeded(t *testing.T, seed uint64, lasting time.Duration) Result {
 	return r
 }
 
-// goodput returns the share of the sink's capacity that was used. It also returns the share of
+// goodput returns the share of the sink's capacity that was used. goodput also returns the share of
 // requested documents that the sink answered with 429.
 func (s slow) goodput(stretch []Second) (of, refused float64) {
 	wrote, denied := float64(total(stretch, written)), float64(total(stretch, throttled))

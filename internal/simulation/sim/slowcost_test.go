@@ -11,8 +11,8 @@ import (
 )
 
 // TestASlowSinkCostsAtMostTwiceAsMuch: a sink that throttles costs at most twice as much as a
-// healthy one. It cost six to ten times as much before flights gave messages without a slot back to
-// the queue (ADR 0070).
+// healthy one. Such a sink cost six to ten times as much before flights gave messages without a
+// slot back to the queue (ADR 0070).
 func TestASlowSinkCostsAtMostTwiceAsMuch(t *testing.T) {
 	t.Parallel()
 	if raceEnabled {

@@ -15,11 +15,11 @@ import (
 // limit does not end with the injected failures.
 type Strain struct {
 	DownFrom, DownTo time.Duration // in this period no request and no ping is answered; equal times mean no outage
-	// DownSilent makes a sink in an outage keep each request until the caller hangs up. Otherwise
-	// the sink refuses a request within milliseconds.
+	// DownSilent makes a sink in an outage keep each request until the caller hangs up. Without
+	// DownSilent, the sink refuses a request within milliseconds.
 	DownSilent bool
-	// Rate is how many documents a second a sink accepts. It answers each further item with 429. 0
-	// means no limit.
+	// Rate is how many documents a second a sink accepts. The sink answers each further item with
+	// 429. 0 means no limit.
 	Rate int
 	// Throttling is how the sink limits the rate. The zero Throttling is a bucket.
 	Throttling Throttling
@@ -116,9 +116,9 @@ func (c *capacity) take(now time.Duration) (done time.Duration, ok bool) {
 	return now, true
 }
 
-// Load is a steady upstream. Its bursts begin at random times. Each burst has the next versions of
-// one document. A quarter of the bursts goes to a fiftieth of the documents, which therefore change
-// again and again. The injected failures end when the load ends.
+// Load is a steady upstream. The bursts of a Load begin at random times. Each burst has the next
+// versions of one document. A quarter of the bursts goes to a fiftieth of the documents, which
+// therefore change again and again. The injected failures end when the load ends.
 type Load struct {
 	Rate      float64       // events a second, above 0
 	Burst     int           // events in each burst, at least 1

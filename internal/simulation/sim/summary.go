@@ -19,7 +19,7 @@ type Summary struct {
 	Faults     Level    `json:"faults"`
 	Rates      string   `json:"rates,omitempty"` // the rates that are not zero
 	Violations []string `json:"violations"`
-	// Trace is the hash of all steps. It is the same for the same seed, settings and events.
+	// Trace is the hash of all steps. The hash is the same for the same seed, settings and events.
 	Trace     string `json:"trace"`
 	Decisions int    `json:"decisions"`
 	VirtualMS int64  `json:"virtual_ms"`

@@ -12,9 +12,9 @@ import (
 	"github.com/lullhq/lull/internal/simulation/price"
 )
 
-// table is the table `shards`. It adds to the in-memory store the reads of older images, a limit
-// for each partition, and provisioned capacity. Dead letters and scheduled events are stored
-// elsewhere, so nothing uses the capacity of the index `waiting`.
+// table is the table `shards`. The simulated table adds to the in-memory store the reads of older
+// images, a limit for each partition, and provisioned capacity. Dead letters and scheduled events
+// are stored elsewhere, so nothing uses the capacity of the index `waiting`.
 type table struct {
 	w             *World
 	rows          *memory.Shards
@@ -87,8 +87,8 @@ func (t *table) write(v *invocation, w shard.Write) (shard.Row, error) {
 	return old, nil
 }
 
-// remember stores the image of a row that ends now. It deletes images that no stale read can show
-// any more, because they are older than StaleBy.
+// remember stores the image of a row that ends now. remember deletes images that no stale read can
+// show any more, because they are older than StaleBy.
 func (t *table) remember(old shard.Row) {
 	past, oldest := t.past[old.Doc], t.w.now-max(t.w.rates.StaleBy, quietRates().StaleBy)
 	over := max(len(past)+1-kept, 0)

@@ -43,8 +43,8 @@ const (
 	kills                      // every request with the version gets no answer
 )
 
-// author writes the messages of an upstream. It has separate dice, so that a seed always sends the
-// same events, whatever fails.
+// author writes the messages of an upstream. An author has separate dice, so that a seed always
+// sends the same events, whatever fails.
 type author struct {
 	dice
 	list    []Arrival
@@ -70,8 +70,9 @@ type shape struct {
 }
 
 // Write returns the upstream of a seed: a few documents in bursts, out of order and more than once.
-// It includes deletes, equal versions with different payloads, poison, junk, several events in one
-// message, resyncs and scheduled events. All are native events of the default collection.
+// The upstream includes deletes, equal versions with different payloads, poison, junk, several
+// events in one message, resyncs and scheduled events. All are native events of the default
+// collection.
 func Write(seed uint64, sources *source.Set) Upstream { return write(seed, sources, shape{}) }
 
 func write(seed uint64, sources *source.Set, s shape) Upstream {
@@ -170,8 +171,8 @@ func (a *author) document(doc *subject, from, span time.Duration) {
 			versions += int(spread / (4 * time.Second))
 		}
 		for range versions {
-			// Otherwise the same version is sent again with another payload. An object has only one
-			// payload for each version.
+			// In the remaining cases, the same version is sent again with another payload. An
+			// object has only one payload for each version.
 			if !own || !a.chance(0.05) || a.refers {
 				doc.version += 1 + a.IntN(3)
 				own = true

@@ -120,7 +120,8 @@ func (w *World) dlq(p *pipe) func(context.Context, *invocation, []queue.Message)
 // pruneTimeout is the time-out of the function prune.
 const pruneTimeout = time.Minute
 
-// prune runs prune for one sink. Its parts run one after the other, because it has enough time.
+// prune runs prune for one sink. The parts of a prune run one after the other, because prune has
+// enough time.
 func (w *World) prune(p *pipe) {
 	if w.halted {
 		return

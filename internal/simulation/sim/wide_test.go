@@ -11,11 +11,11 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// The wide runs have the failures of swarm, and some parts that other runs leave out. They have
-// more documents and collections, a second sink, and tenants. Some last for days, have payloads
-// that are objects, or have clocks that are wrong or set. Some have other builds of lull, or
-// manifests that are deleted. Operators restore, purge, reset, and use SQS's own redrive. The seed
-// decides which parts a run has, so that all combinations occur.
+// The wide runs have the failures of swarm, and some parts that other runs leave out. Wide runs
+// have more documents and collections, a second sink, and tenants. Some last for days, have
+// payloads that are objects, or have clocks that are wrong or set. Some have other builds of lull,
+// or manifests that are deleted. Operators restore, purge, reset, and use SQS's own redrive. The
+// seed decides which parts a run has, so that all combinations occur.
 
 // breadth lists the additional parts of a wide run.
 type breadth struct {
@@ -221,8 +221,8 @@ func TestEventsThatLiveElsewhereAreSkippedAndNotLost(t *testing.T) {
 }
 
 // TestNoUpstreamIsLaterThanTheSettingsAllow: a row lives as long as an older version of its
-// document may arrive. That time includes lifecycle.producerLateness. If an upstream sent a version
-// later than that, its run would prove nothing.
+// document may arrive. The row's lifetime includes lifecycle.producerLateness. If an upstream sent
+// a version later than that, its run would prove nothing.
 func TestNoUpstreamIsLaterThanTheSettingsAllow(t *testing.T) {
 	t.Parallel()
 	events := 0

@@ -23,7 +23,7 @@ func windowed(cfg *config.Config) {
 	}
 }
 
-// beside returns the simulated run of a seed with such settings. Its documents change in bursts,
+// beside returns the simulated run of a seed with such settings. The documents change in bursts,
 // and again within the hour.
 func beside(t testing.TB, seed uint64, level Level) *World {
 	t.Helper()

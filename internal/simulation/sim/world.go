@@ -41,8 +41,8 @@ type Options struct {
 	// at its end. A caller makes logs and metrics from them. Listen may be nil.
 	Listen  func(function string, invocation int64, at time.Time, n *journal.Note)
 	Monitor Monitor // nil for no monitor
-	// Processor makes the functions take processor time, which depends on their memory. Without it,
-	// functions only wait for services.
+	// Processor makes the functions take processor time, which depends on their memory. Without
+	// Processor, functions only wait for services.
 	Processor bool
 	// GoOn is called every second of virtual time. If it returns false, the run stops. If GoOn is
 	// nil, the run continues to its end.
