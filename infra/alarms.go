@@ -12,8 +12,9 @@ import (
 	"github.com/lullhq/lull/internal/deploy/names"
 )
 
-// watched identifies the sink for package alarms, which lists the sink's metrics and alarms.
-func (s *Sink) watched() alarms.Sink {
+// alarmSink returns the sink in the form of package alarms, which lists the metrics and alarms of a
+// sink.
+func (s *Sink) alarmSink() alarms.Sink {
 	return alarms.Sink{Config: s.lull.props.Config, Name: s.Name, Machines: s.machineARNs()}
 }
 
@@ -23,7 +24,7 @@ func (l *Lull) newAlarms() {
 		l.newAlarm("", a)
 	}
 	for _, name := range sinkNames(l.props.Config) {
-		for _, a := range l.Sinks[name].watched().Alarms() {
+		for _, a := range l.Sinks[name].alarmSink().Alarms() {
 			l.newAlarm(name, a)
 		}
 	}
@@ -37,10 +38,10 @@ func (l *Lull) newAlarm(sink string, a alarms.Alarm) {
 	l.alarm(scope, subject, names.Of(l.props.Config).Alarm(sink, a.Kind), a)
 }
 
-// subject is what the description of each of the sink's alarms begins with.
+// subject returns the beginning of the description of each alarm of the sink.
 func (s *Sink) subject() string { return "lull " + s.lull.props.Config.Stack + ", sink " + s.Name }
 
-// alarm makes one alarm within scope. Its description begins with subject.
+// alarm makes one alarm within scope. The description of the alarm begins with subject.
 func (l *Lull) alarm(scope constructs.Construct, subject, name string, a alarms.Alarm) {
 	if given, ok := l.props.Thresholds[a.Kind]; ok {
 		a.Says += fmt.Sprintf(" (with the threshold %v, not %v)", given, a.Threshold)
@@ -61,13 +62,13 @@ func (l *Lull) alarm(scope constructs.Construct, subject, name string, a alarms.
 		actions := []any{l.props.AlarmTopic.TopicArn()}
 		props.AlarmActions, props.OkActions = &actions, &actions
 	}
-	watch(a, props)
+	setMetrics(a, props)
 	l.alarmARNs = append(l.alarmARNs, arn("cloudwatch", "alarm:"+name))
 	awscloudwatch.NewCfnAlarm(scope, jsii.String("Alarm-"+a.Kind), props)
 }
 
-// watch gives the alarm its metric, or the expression over its metrics.
-func watch(a alarms.Alarm, props *awscloudwatch.CfnAlarmProps) {
+// setMetrics sets the metric that the alarm watches, or an expression over several metrics.
+func setMetrics(a alarms.Alarm, props *awscloudwatch.CfnAlarmProps) {
 	all := a.Metrics()
 	if len(all) == 1 {
 		m := all[0]

@@ -17,11 +17,12 @@ import (
 
 const runbook = "../docs/runbook"
 
-// kinds lists the kinds of alarms that a stack has. Each names its page of the runbook.
+// kinds lists the kinds of alarms that a stack has. The description of each alarm names the alarm's
+// page in the runbook.
 func kinds(t *testing.T) []string {
 	t.Helper()
 	var all []string
-	for _, stack := range []string{fullStack, serverlessStack} { // the second one has enrichers
+	for _, stack := range []string{fullStack, serverlessStack} { // only serverlessStack has enrichers
 		for _, r := range stackOf(t, stack).all("AWS::CloudWatch::Alarm") {
 			_, page, ok := strings.Cut(word(r.Properties["AlarmDescription"]), "See docs/runbook/")
 			if !ok {
@@ -85,8 +86,8 @@ func TestEveryPageOfTheRunbookHasItsParts(t *testing.T) {
 	}
 }
 
-// An alarm for something that must never happen goes off at its first occurrence. Expected events
-// have no alarm.
+// If something must never happen, its alarm goes off at the first occurrence. Expected events have no
+// alarm.
 func TestAlarmsWatchWhatMustNeverHappen(t *testing.T) {
 	t.Parallel()
 	s := stackOf(t, plainStack)
@@ -330,7 +331,8 @@ func TestThresholdsOfAlarmsAreReplacedByName(t *testing.T) {
 	}
 }
 
-// The metric, threshold and periods of alarms for which a promise depends on them.
+// A promise of the design depends on each of these alarms. The test checks metric, threshold and
+// periods of the alarms.
 func TestAlarmsHaveTheirForm(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]map[string]any{
@@ -348,10 +350,10 @@ func TestAlarmsHaveTheirForm(t *testing.T) {
 			"Metrics.#1.MetricStat.Metric.Dimensions.#0.Value": "plain-search-prune",
 			"Metrics.#2.Expression":                            "FILL(m0, 0) - FILL(m1, 0)",
 		},
-		// Promise 4. A sink without versions may take longer, by the time in which it may still
-		// apply a write. SQS's age of the oldest message misses messages that were received three
-		// times. receive's own metric misses messages that it never receives. So the alarm takes
-		// the larger of both.
+		// The alarm is for promise 4. A sink without versions may take longer, by the time in which it
+		// may still apply a write. SQS's age of the oldest message ignores messages that were received
+		// three times. The metric of receive ignores messages that receive never gets. So the alarm
+		// takes the larger of the two ages.
 		"plain-search-live-age": {
 			"MetricName": nil, "Threshold": 300.0, "Metrics.#0.MetricStat.Metric.Namespace": "AWS/SQS",
 			"Metrics.#1.MetricStat.Metric.MetricName": metrics.OldestAge, "Metrics.#1.MetricStat.Stat": "Maximum",
@@ -374,8 +376,9 @@ func TestAlarmsHaveTheirForm(t *testing.T) {
 	}
 }
 
-// Package cost estimates the bill from the same definitions. Its numbers of alarms and graphs must
-// be those of a template, and each alarm and graph must use an existing metric.
+// Package cost estimates the bill from the same definitions as the template. The numbers of alarms
+// and graphs in the estimate must match the template. Each alarm and graph must use an existing
+// metric.
 func TestTheBillKnowsTheAlarmsAndGraphs(t *testing.T) {
 	t.Parallel()
 	s, looked := stackOf(t, plainStack), 0

@@ -19,8 +19,9 @@ import (
 	"github.com/lullhq/lull/internal/deploy/release"
 )
 
-// assets holds the code of each program. A program is staged once and used by every sink that needs
-// it: the settings next to it are the same, and only the environment names the sink.
+// assets holds the code of each program. A program is staged once for all sinks that need it. The
+// settings next to the program are the same for all these sinks, and only the environment names the
+// sink.
 type assets map[names.Program]awslambda.Code
 
 // stage writes each program and the settings into its own folder below dir. CDK copies an asset
@@ -51,7 +52,8 @@ func stage(p *Props) (dir string, err error) {
 }
 
 // program returns the program from AssetDir, or from the release if AssetDir is empty. If AssetDir
-// has a program index that its owner built with custom kinds, that one serves as index/KIND.
+// has a program index that its owner built with custom kinds, program returns index instead of
+// index/KIND.
 func (p *Props) program(of names.Program) ([]byte, error) {
 	if p.AssetDir != "" {
 		program, err := p.built(of)
@@ -85,8 +87,8 @@ func (p *Props) program(of names.Program) ([]byte, error) {
 	return program, err
 }
 
-// errTwoPrograms is returned if AssetDir has both index/KIND and index. lull cannot know which one
-// is meant, and one of them may be the rest of an earlier build.
+// errTwoPrograms is returned if AssetDir has both index/KIND and index. lull cannot know which of the
+// two programs is meant, and one may be left over from an earlier build.
 var errTwoPrograms = errors.New("and index/" + release.Program + " are both there")
 
 // ownIndex returns the name of the program that may replace index/KIND: an index that was built

@@ -18,14 +18,14 @@ import (
 const flightDays = 15
 
 // formerDays is how long a deleted or overwritten object can be restored. A dead letter may wait in
-// its queue for as long.
+// its queue for the same number of days.
 const formerDays = 14
 
-// former is the rule that deletes the old versions of objects below a prefix, and the delete
-// markers that remain. A listing has to skip each marker, and prune lists all flights from the
-// first key. S3 does not accept ExpiredObjectDeleteMarker in a rule that also expires objects, so
-// this is a second rule.
-func former(prefix string, days float64) *awss3.LifecycleRule {
+// formerVersions returns the rule that deletes the old versions of objects below a prefix, and the
+// delete markers that remain. A listing has to skip each delete marker, and prune lists all flights
+// from the first key. S3 does not accept ExpiredObjectDeleteMarker in a rule that also expires
+// objects, so a prefix has a second rule for the markers.
+func formerVersions(prefix string, days float64) *awss3.LifecycleRule {
 	return &awss3.LifecycleRule{
 		Id: jsii.String("former-" + strings.TrimSuffix(prefix, "/")), Prefix: jsii.String(prefix),
 		NoncurrentVersionExpiration: awscdk.Duration_Days(jsii.Number(days)),
@@ -33,8 +33,8 @@ func former(prefix string, days float64) *awss3.LifecycleRule {
 	}
 }
 
-// archiveDays is how long the archive keeps an object. Without an archive the rule remains, so that
-// objects which were archived earlier expire after a day.
+// archiveDays is how long the archive keeps an object. If the archive is turned off, objects that
+// were archived earlier still expire, after a day.
 func archiveDays(c *config.Config) float64 {
 	return max(1, c.Archive.Keep.Hours()/24)
 }
@@ -47,8 +47,8 @@ func newBucket(scope constructs.Construct, p *Props) awss3.Bucket {
 		ObjectOwnership:   awss3.ObjectOwnership_BUCKET_OWNER_ENFORCED,
 		Encryption:        awss3.BucketEncryption_S3_MANAGED,
 		EnforceSSL:        jsii.Bool(p.policies()),
-		// A dead letter is the only copy of its message, so a deleted or overwritten one is kept a
-		// while.
+		// A dead letter is the only copy of its message. So the bucket keeps a deleted or overwritten
+		// dead letter for some days.
 		Versioned: jsii.Bool(true),
 		LifecycleRules: &[]*awss3.LifecycleRule{
 			{
@@ -60,9 +60,9 @@ func newBucket(scope constructs.Construct, p *Props) awss3.Bucket {
 				Id: jsii.String("archive"), Prefix: jsii.String(s3.ArchivePrefix),
 				Expiration: awscdk.Duration_Days(jsii.Number(archiveDays(p.Config))),
 			},
-			// Each flight leaves an old version, which is never needed.
-			former(s3.FlightPrefix, 1), former(s3.ArchivePrefix, 1),
-			former(s3.DeadPrefix, formerDays), former(s3.SchedulePrefix, formerDays),
+			// Each flight leaves an old version of its manifest, which nothing needs.
+			formerVersions(s3.FlightPrefix, 1), formerVersions(s3.ArchivePrefix, 1),
+			formerVersions(s3.DeadPrefix, formerDays), formerVersions(s3.SchedulePrefix, formerDays),
 		},
 		RemovalPolicy: p.removal(),
 	}

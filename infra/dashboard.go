@@ -62,7 +62,7 @@ func (l *Lull) newDashboard() {
 	widgets = append(widgets, alarmWidgets(l.alarmARNs, (len(graphs)+graphsInRow-1)/graphsInRow)...)
 	body, err := json.Marshal(map[string]any{"widgets": widgets})
 	if err != nil {
-		panic(fmt.Errorf("write dashboard: %w", err)) // cannot fail: texts and numbers
+		panic(fmt.Errorf("write dashboard: %w", err)) // cannot happen: texts and numbers can always be encoded
 	}
 	awscloudwatch.NewCfnDashboard(l.Construct, jsii.String("Dashboard"), &awscloudwatch.CfnDashboardProps{
 		DashboardName: jsii.String(names.Of(l.props.Config).Dashboard()),
@@ -71,10 +71,11 @@ func (l *Lull) newDashboard() {
 }
 
 // alarmsInWidget is how many alarms CloudWatch allows in an alarm widget. A stack of four sinks has
-// more. The limit is in the page "Dashboard Body Structure and Syntax".
+// more alarms. AWS documents the limit on the page "Dashboard Body Structure and Syntax".
 const alarmsInWidget = 100
 
-// alarmWidgets shows the state of the alarms, in rows of the dashboard that begin at row.
+// alarmWidgets returns widgets that show the state of the alarms. The first widget is in the row of
+// the dashboard with this number.
 func alarmWidgets(arns []string, row int) (widgets []any) {
 	for some := range slices.Chunk(arns, alarmsInWidget) {
 		widgets = append(widgets, map[string]any{
@@ -87,7 +88,7 @@ func alarmWidgets(arns []string, row int) (widgets []any) {
 }
 
 func (s *Sink) graphs() []graph {
-	w := s.watched()
+	w := s.alarmSink()
 	queues := func(metricName string) []alarms.Metric {
 		n := s.names()
 		queues := []string{n.Queue(s.Name, flight.Live), n.Queue(s.Name, flight.Bulk), n.DeadQueue(s.Name)}
@@ -131,10 +132,11 @@ func (s *Sink) graphs() []graph {
 
 const million = 1e6
 
-// dollars estimates what the sink's functions and flights cost an hour, by list price. It contains
-// the costs that grow with the load and that CloudWatch counts. `lull cost` adds queues and logs.
+// dollars returns a graph of what the sink's functions and flights cost in an hour, by list price. It
+// includes the costs that grow with the load and that CloudWatch counts. `lull cost` also includes
+// queues and logs.
 func (s *Sink) dollars() graph {
-	w, list := s.watched(), price.USEast1
+	w, list := s.alarmSink(), price.USEast1
 	g := graph{title: s.Name + ": dollars an hour of functions and flights, by list price", statistic: "Sum"}
 	add := func(m alarms.Metric, each float64) { g.of, g.each = append(g.of, m), append(g.each, each) }
 	for _, f := range names.Functions() {

@@ -20,7 +20,7 @@ func upstreams() []infra.Upstream {
 			Name:    "pages",
 			Kafka:   &infra.Kafka{Cluster: "arn:aws:kafka" + at + "cluster/content/751d2973-2", Topic: "pages"},
 			Filters: []string{`{"value":{"type":["page"]}}`},
-			Idle:    time.Hour, // an alarm goes off if no event came for so long
+			Idle:    time.Hour, // an alarm goes off if no event arrived for an hour
 		}},
 		{Pipe: &infra.Pipe{
 			Name: "published",

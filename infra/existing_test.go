@@ -11,8 +11,8 @@ import (
 	"github.com/lullhq/lull/internal/aws/lambda"
 )
 
-// If the settings name an existing table and queue, the stack uses them and makes none. Every
-// right, mapping, variable and alarm refers to them, and none to a table or queue of the stack.
+// If the settings name an existing table and queue, the stack uses them and does not create its own.
+// Every right, mapping, variable and alarm refers to the existing table and queue.
 func TestWhatExistsAlreadyIsUsedAndNotMade(t *testing.T) {
 	t.Parallel()
 	s := stackOf(t, existingStack)
@@ -57,8 +57,8 @@ func TestWhatExistsAlreadyIsUsedAndNotMade(t *testing.T) {
 	}
 }
 
-// A queue has only one policy. A policy of this stack would replace the one of the queue's own
-// stack.
+// A queue has only one policy. A policy of this stack would replace the policy that the queue's own
+// stack made.
 func TestNoUpstreamOfAQueueThatExistsAlready(t *testing.T) {
 	stackOf(t, existingStack)
 	p := existingProps()

@@ -1,4 +1,4 @@
 package infra
 
-// WriteProgram writes a file that passes as an arm64 program.
+// WriteProgram writes a file that looks like an arm64 program.
 var WriteProgram = writeProgram

@@ -26,9 +26,9 @@ import (
 // machines never reach the limits of their services.
 const maxFunctionName = 64
 
-// Validate returns all faults of the settings and of the Props, joined; nil means that the stack
-// can be synthesised. Faults splits the error. Validate reads the programs, and downloads the
-// programs of Release. It changes nothing else.
+// Validate returns all faults of the settings and of the Props, as one joined error; Faults splits
+// the error. If it returns nil, the stack can be synthesised. Validate reads the programs, and
+// downloads the programs of Release. It changes nothing else.
 func (p *Props) Validate() error {
 	if p == nil || p.Config == nil {
 		return errors.New("there are no settings")
@@ -94,12 +94,12 @@ const (
 	maxPolicy      = 10_240
 	feedResources  = 8  // function, its role and log, pipe, its role and alarm, queue and its policy
 	stackResources = 8  // table, bucket and its policy, three roles, dashboard, alarm
-	sinkResources  = 65 // without upstreams
-	// operatorStatements is the size of the operator's policy without the names of the sinks, with
-	// a key.
+	sinkResources  = 65 // of one sink without upstreams
+	// operatorStatements is the size of the operator's policy in a stack with a key, without the names
+	// of the sinks.
 	operatorStatements = 3_250
-	// indexStatements is the same of index, whose policy is the largest of a function's, without its
-	// lists (see indexLists).
+	// indexStatements is the size of the policy of index without its lists (see indexLists). No other
+	// function has a larger policy.
 	indexStatements = 4_250
 )
 
@@ -138,8 +138,8 @@ func (p *Props) checkLimits(fs *faultList) {
 	}
 }
 
-// checkIndexPolicy refuses a policy of index that IAM does not take, and names the field that has
-// most of it.
+// checkIndexPolicy refuses a policy of index that is too large for IAM. The fault names the field
+// that adds most characters to the policy.
 func (p *Props) checkIndexPolicy(fs *faultList, sink string) {
 	lists := p.indexLists(sink)
 	fields := slices.SortedFunc(maps.Keys(lists), func(a, b string) int {
@@ -210,8 +210,8 @@ func (p *Props) checkAuth(fs *faultList) {
 	}
 }
 
-// checkReach refuses a sink on the function's own machine. An emulator is excepted: there it is the
-// machine that the emulator runs on.
+// checkReach refuses a sink whose address is the function's own machine. It accepts such an address
+// for an emulator, where it means the machine on which the emulator runs.
 func (p *Props) checkReach(fs *faultList) {
 	for _, name := range sinkNames(p.Config) {
 		u, err := url.Parse(p.Config.Sinks[name].URL)

@@ -21,8 +21,8 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// built makes a folder with four programs for arm64.
-func built(t *testing.T) string {
+// builtPrograms returns a folder with four programs for arm64.
+func builtPrograms(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, f := range names.Functions() {
@@ -41,7 +41,7 @@ func TestASenderIsNotAnybody(t *testing.T) {
 	for _, who := range []awsiam.IPrincipal{
 		awsiam.NewServicePrincipal(jsii.String("s3.amazonaws.com"), nil), awsiam.NewAnyPrincipal(), awsiam.NewStarPrincipal(),
 	} {
-		p := &Props{Config: deployable("lull"), AssetDir: built(t), Upstreams: []Upstream{{Sender: who}}}
+		p := &Props{Config: deployable("lull"), AssetDir: builtPrograms(t), Upstreams: []Upstream{{Sender: who}}}
 		if faults := Faults(p.Validate()); len(faults) != 1 || faults[0].Setting != "Upstreams[0].SenderARN" {
 			t.Errorf("got %v, want a fault of SenderARN", faults)
 		}
@@ -50,7 +50,7 @@ func TestASenderIsNotAnybody(t *testing.T) {
 		}
 	}
 	p := &Props{
-		Config: deployable("lull"), AssetDir: built(t),
+		Config: deployable("lull"), AssetDir: builtPrograms(t),
 		Upstreams: []Upstream{{Sender: awsiam.NewAccountPrincipal("444455556666")}},
 	}
 	if err := p.Validate(); err != nil {
@@ -198,7 +198,7 @@ func TestFaultsOfPropsNameTheSettingAndTheFix(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := &Props{Config: deployable("lull"), AssetDir: built(t)}
+			p := &Props{Config: deployable("lull"), AssetDir: builtPrograms(t)}
 			tt.change(p)
 			err := p.Validate()
 			if err == nil {
@@ -220,7 +220,7 @@ func TestFaultsOfPropsNameTheSettingAndTheFix(t *testing.T) {
 	}
 }
 
-// Validate reports all faults at once, so that nobody has to fix one and deploy to find the next.
+// Validate reports all faults at once, so that a user need not deploy again to find the next fault.
 func TestAllFaultsComeAtOnce(t *testing.T) {
 	t.Parallel()
 	c := deployable("lull")
@@ -237,10 +237,11 @@ func TestAllFaultsComeAtOnce(t *testing.T) {
 	}
 }
 
-// An emulator runs programs of the host's architecture, whatever the template says.
+// An emulator runs programs of the host's architecture, even if the template names another
+// architecture.
 func TestAnEphemeralStackTakesAnyMachinesPrograms(t *testing.T) {
 	t.Parallel()
-	dir := built(t)
+	dir := builtPrograms(t)
 	if err := writeELF(filepath.Join(dir, "index", "opensearch", release.Program), 62, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +274,8 @@ func TestAddressesTellDomainsAndCollections(t *testing.T) {
 	}
 }
 
-// NewLull refuses before it builds anything: a nil scope would cause another panic.
+// NewLull panics with the faults before it builds anything. The nil scope of this test would cause
+// another panic as soon as NewLull used the scope.
 func TestNewLullPanicsWithTheFaults(t *testing.T) {
 	t.Parallel()
 	defer func() {
@@ -291,7 +293,7 @@ func TestTheLongestNamesFit(t *testing.T) {
 	c := deployable(strings.Repeat("a", 32))
 	longest := strings.Repeat("b", 23)
 	renameSink(c, longest)
-	if err := (&Props{Config: c, AssetDir: built(t)}).Validate(); err != nil {
+	if err := (&Props{Config: c, AssetDir: builtPrograms(t)}).Validate(); err != nil {
 		t.Fatal(err)
 	}
 	n := names.Of(c)
@@ -308,7 +310,7 @@ func TestTheLongestNamesFit(t *testing.T) {
 		}
 	}
 	renameSink(c, longest+"b")
-	if err := (&Props{Config: c, AssetDir: built(t)}).Validate(); err == nil {
+	if err := (&Props{Config: c, AssetDir: builtPrograms(t)}).Validate(); err == nil {
 		t.Error("a name of 65 characters passed")
 	}
 }
@@ -325,7 +327,7 @@ func overwrite(t *testing.T, path, text string) {
 	}
 }
 
-// arnOnly is a topic that only has its ARN.
+// arnOnly is a topic of which only the ARN is known.
 type arnOnly struct {
 	awssns.ITopic
 	arn string
@@ -348,7 +350,7 @@ func fannedOut(c *config.Config) {
 func TestADirectSenderCannotReachSeveralSinks(t *testing.T) {
 	stackOf(t, plainStack) // starts the runtime
 	p := &Props{
-		Config: deployable("lull"), AssetDir: built(t),
+		Config: deployable("lull"), AssetDir: builtPrograms(t),
 		Upstreams: []Upstream{{Sender: awsiam.NewAccountPrincipal("444455556666")}},
 	}
 	if err := p.Validate(); err != nil {

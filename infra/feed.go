@@ -84,7 +84,7 @@ func (l *Lull) newFeed(code awslambda.Code) {
 				Source: jsii.String(commitfeed.Source), DetailType: jsii.String(commitfeed.DetailType),
 			},
 		},
-	}.in(l.Construct, "Feed")
+	}.create(l.Construct, "Feed")
 	scope := constructs.NewConstruct(l.Construct, jsii.String("FeedAlarms"))
 	for _, a := range alarms.OfPipe(*pipe.Ref(), 0) {
 		l.alarm(scope, "lull "+p.Config.Stack+", commit feed", n.Alarm("", a.Kind)+"-feed", a)

@@ -61,7 +61,7 @@ func TestTheFeedAlarmsWhenItStops(t *testing.T) {
 	}
 }
 
-// F5: a pipe that is given too much at once or too little, or that is not there, is named.
+// F5: FeedParallel is a fault if it is out of bounds, or if there is no feed.
 func TestTheFeedReadsAsManyBatchesAsItIsTold(t *testing.T) {
 	t.Parallel()
 	for parallel, feed := range map[int]bool{-1: true, 11: true, 2: false} {

@@ -17,8 +17,8 @@ import (
 	"github.com/lullhq/lull/internal/deploy/release"
 )
 
-// Deployed is a function and the alias by which it is called. To pass the function to CDK, use the
-// field Function.
+// Deployed is a function and the alias by which lull calls the function. To pass the function to CDK,
+// use the field Function.
 type Deployed struct {
 	Function awslambda.Function
 	Alias    awslambda.Alias
@@ -27,8 +27,8 @@ type Deployed struct {
 	role awsiam.Role
 }
 
-// pruneTimeout is longer than the 40 s that a run may take, and than the lease that allows one run
-// at a time.
+// pruneTimeout is longer than the 40 s that a run of prune may take. It is also longer than the lease
+// that prevents two runs at the same time.
 const pruneTimeout = time.Minute
 
 // deadVisibility is six times the time-out of dlq, as AWS advises. If the document of a dead letter
@@ -63,7 +63,7 @@ func (s *Sink) newFunction(f names.Function, code awslambda.Code) *Deployed {
 	log := awslogs.NewLogGroup(s.scope, jsii.String(id+"Log"), &awslogs.LogGroupProps{
 		LogGroupName:  jsii.String(s.names().FunctionLog(s.Name, f)),
 		Retention:     p.logRetention(),
-		RemovalPolicy: awscdk.RemovalPolicy_DESTROY, // it expires anyway, and a new stack needs its name
+		RemovalPolicy: awscdk.RemovalPolicy_DESTROY, // logs expire anyway, and a new stack needs the name
 	})
 	role := newRole(s.scope, id+"Role", purposes[f], awsiam.NewServicePrincipal(jsii.String("lambda.amazonaws.com"),
 		nil), s.rights(f))
@@ -78,9 +78,9 @@ func (s *Sink) newFunction(f names.Function, code awslambda.Code) *Deployed {
 		MemorySize:   jsii.Number(float64(f.MegabytesIn(p.Config))),
 		Role:         role,
 		LogGroup:     log,
-		// Of Lambda's own log lines, only those about problems are kept. Lambda's filter treats
-		// metrics as lines at INFO, so it must not drop INFO. The functions filter their own lines
-		// by level.
+		// Of Lambda's own log lines, only lines about problems are kept. For the lines of a function,
+		// Lambda's filter treats metrics as lines at INFO, so the filter must not drop INFO. The
+		// functions filter their own lines by level.
 		LoggingFormat:         awslambda.LoggingFormat_JSON,
 		SystemLogLevelV2:      awslambda.SystemLogLevel_WARN,
 		ApplicationLogLevelV2: p.applicationLevel(),
@@ -92,7 +92,7 @@ func (s *Sink) newFunction(f names.Function, code awslambda.Code) *Deployed {
 			RemovalPolicy: awscdk.RemovalPolicy_DESTROY,
 		},
 	})
-	s.place(f, fn)
+	s.placeInVpc(f, fn)
 	if n := cmp.Or(p.Config.IndexConcurrency(s.Name), p.IndexConcurrency); f == names.Index && n > 0 {
 		raw[awslambda.CfnFunction](fn).SetReservedConcurrentExecutions(jsii.Number(float64(n)))
 	}
@@ -103,7 +103,7 @@ func (s *Sink) newFunction(f names.Function, code awslambda.Code) *Deployed {
 		})}
 }
 
-// environment is what a function needs to know besides its settings: names and ARNs, never a
+// environment returns what a function needs in addition to its settings: names and ARNs, but never a
 // secret.
 func (s *Sink) environment(f names.Function) *map[string]*string {
 	env := map[string]*string{
@@ -128,9 +128,9 @@ func (s *Sink) environment(f names.Function) *map[string]*string {
 }
 
 // tellSenders gives receive and dlq the ids of the principals that send in lull's name, in the form
-// that SQS reports (ADR 0057). They are the roles of the sink's functions, the operator's role, and
-// the account. The account means its root user, who may do everything anyway. Emulators report the
-// account as the sender of every message.
+// that SQS reports (ADR 0057). These principals are the roles of the sink's functions, the operator's
+// role, and the account. The id of the account stands for the root user, who has every right anyway.
+// Emulators report the account as the sender of every message.
 func (s *Sink) tellSenders() {
 	ids := every(names.Functions(), func(f names.Function) string { return *s.Functions[f].role.RoleId() })
 	ids = append(ids, *s.lull.Operators[Repairer].Role.RoleId(), *awscdk.Aws_ACCOUNT_ID())
@@ -139,8 +139,8 @@ func (s *Sink) tellSenders() {
 	}
 }
 
-// place puts index into the VPC. The other functions only call AWS services.
-func (s *Sink) place(f names.Function, fn awslambda.Function) {
+// placeInVpc puts index into the VPC. All other functions only call AWS services, and need no VPC.
+func (s *Sink) placeInVpc(f names.Function, fn awslambda.Function) {
 	vpc := s.lull.props.Vpc
 	if vpc == nil || f != names.Index {
 		return

@@ -151,8 +151,8 @@ func TestOnlyIndexIsInTheVPC(t *testing.T) {
 	}
 }
 
-// Four functions with one source folder once got the same binary. index has the program of its
-// sink's kind.
+// The four functions were once built from one folder, and all got the same binary. The function index
+// must have the program of its sink's kind.
 func TestEachFunctionHasItsOwnProgramAndTheSettings(t *testing.T) {
 	t.Parallel()
 	for stack, programs := range map[string]int{plainStack: 4, fullStack: 5} {
@@ -399,13 +399,13 @@ func resolve(s *template, v any) any {
 	return v
 }
 
-// CDK accepts its own objects by interface. A struct that embeds one would compile in its place,
-// and then panic.
+// CDK accepts its own objects by interface. A struct that embeds such an object would compile as an
+// argument of CDK, and then panic.
 func TestHoldersDoNotPassForWhatTheyHold(t *testing.T) {
 	t.Parallel()
 	for _, holder := range []any{&Deployed{}, Operator{}, &Operator{}} {
 		if _, is := holder.(awsiam.IGrantable); is {
-			t.Errorf("%T passes for something that rights can be granted to", holder)
+			t.Errorf("%T can be passed to CDK as an object to which rights are granted", holder)
 		}
 	}
 }

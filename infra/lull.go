@@ -25,12 +25,13 @@ type Lull struct {
 	Operators map[string]Operator
 
 	props     *Props
-	alarmARNs []string // for the dashboard
+	alarmARNs []string // the alarms on the dashboard
 }
 
-// NewLull builds lull below scope. It panics where Props.ValidateIn has faults for the account and
-// region of scope's stack, before anything is built, and where the binaries cannot be copied. There
-// is at most one with the same setting `stack` in an account and region: its names are fixed.
+// NewLull builds lull below scope. It panics if Props.ValidateIn returns faults for the account and
+// region of scope's stack, before it builds anything. It also panics if it cannot copy the binaries.
+// An account and region can have only one lull with the same setting `stack`, because the names of
+// resources depend only on that setting.
 func NewLull(scope constructs.Construct, id string, props *Props) *Lull {
 	if err := props.Validate(); err != nil {
 		panic(fmt.Errorf("lull cannot be deployed:\n%w", err))
@@ -77,7 +78,8 @@ func NewLull(scope constructs.Construct, id string, props *Props) *Lull {
 	return l
 }
 
-// raw is the CloudFormation resource of a construct. It has properties that the construct lacks.
+// raw returns the CloudFormation resource of a construct, which has properties that the construct
+// lacks.
 func raw[T any](of constructs.IConstruct) T {
 	r, ok := of.Node().DefaultChild().(T)
 	if !ok {

@@ -23,9 +23,9 @@ var definition string
 // state machine cannot be changed. Each flight uses the type that suits its wait.
 var machineKinds = []config.FlightKind{config.FlightExpress, config.FlightStandard}
 
-// newMachines makes the state machines that start the turns of a sink's flights. Their definition
-// is in the template, so that linters see it. They log failed executions, but never the data of a
-// state, although a state holds no documents.
+// newMachines makes the state machines that start the turns of a sink's flights. The definition of
+// the machines is in the template, so that linters see it. The machines log failed executions. They
+// never log the data of a state, although a state contains no documents.
 func (s *Sink) newMachines() {
 	p := s.lull.props
 	log := awslogs.NewLogGroup(s.scope, jsii.String("MachineLog"), &awslogs.LogGroupProps{

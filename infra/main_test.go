@@ -34,7 +34,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the files of expected results")
 
-// Everything is synthesised once for all tests, because Node takes seconds to start.
+// All stacks are synthesised once for all tests, because Node takes seconds to start.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	code := m.Run()
@@ -65,7 +65,7 @@ const (
 // identifiers are the Identifiers of stateStack.
 var identifiers map[string]map[string]string
 
-// folder is where the tests' assets and the synthesised app are.
+// folder is the folder with the tests' assets and the synthesised app.
 var folder string
 
 // app synthesises all stacks and reads their templates.

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// acknowledged lists the findings of cdk-nag that are intended, each with its reason. A path is a
+// acknowledged lists the findings of cdk-nag that lull accepts, each with the reason. A path is a
 // regular expression.
 var acknowledged = []struct{ rule, path, reason string }{
 	{

@@ -9,14 +9,14 @@ import (
 	"github.com/lullhq/lull/internal/deploy/names"
 )
 
-// Operator is a role for the command line. To pass the role to CDK, use the field Role.
+// Operator is an IAM role for users of the command line. To pass the role to CDK, use the field Role.
 type Operator struct {
 	Role    awsiam.Role
 	Purpose string
 }
 
-// The roles for operators. Each allows the calls of its commands. Repairer includes the rights of
-// Reader.
+// The names of the roles for operators. Each role allows the calls of the commands in its comment.
+// Repairer includes the rights of Reader.
 const (
 	Publisher = "publisher" // lull publish
 	// lull get, status, list, wait, explain, console, dead list, dead show, index check, jobs,
@@ -26,8 +26,8 @@ const (
 	Repairer = "operator"
 )
 
-// newOperators makes the roles that people assume. A person's own role then needs only the right to
-// assume them.
+// newOperators makes the roles that people assume. The own role of a person then needs only the right
+// to assume these roles.
 func (l *Lull) newOperators() {
 	trusted := l.props.Operators
 	if trusted == nil {
@@ -55,7 +55,7 @@ func (l *Lull) newOperators() {
 	}
 }
 
-// findQueues allows what every command does first: to look up the URLs of the queues.
+// findQueues allows looking up the URLs of the queues, which every command does first.
 func (l *Lull) findQueues(more ...string) right {
 	return right{
 		sid: "FindQueues", actions: append([]string{"sqs:GetQueueUrl"}, more...),
@@ -70,8 +70,8 @@ func (l *Lull) publisherRights() []right {
 	}, l.key("UseKey", seals, "sqs")...)
 }
 
-// readerRights includes reading the bodies of dead letters and held messages, because `lull dead
-// show` prints them. Logs hold no bodies.
+// readerRights returns the rights of Reader. They include reading the bodies of dead letters and held
+// messages, because `lull dead show` prints the bodies. Logs contain no bodies.
 func (l *Lull) readerRights() []right {
 	return append([]right{
 		l.findQueues("sqs:GetQueueAttributes"), // to count messages
@@ -88,8 +88,8 @@ func (l *Lull) readerRights() []right {
 	}, append(l.archive("ReadArchive", "s3:GetObject"), l.key("ReadKey", decrypts, "dynamodb", "s3")...)...)
 }
 
-// jobs allows storing how far a job is, such as `lull index check`: in its row, and in the row that
-// lists the jobs.
+// jobs allows storing the progress of a job, such as `lull index check`. A job writes its own row and
+// the row that lists all jobs.
 func (l *Lull) jobs() []right {
 	r := l.table("Jobs", "dynamodb:UpdateItem")
 	r.only = map[string]any{}
@@ -125,7 +125,7 @@ func (l *Lull) operatorRights() []right {
 	}, l.forget()...), l.keys()...)
 }
 
-// archive returns a right on the archive, or nothing if the settings have no archive.
+// archive returns a right on the archive. If the settings have no archive, it returns no right.
 func (l *Lull) archive(sid string, actions ...string) []right {
 	if l.props.Config.Archive.Keep == 0 {
 		return nil

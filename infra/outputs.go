@@ -10,9 +10,9 @@ import (
 	"github.com/lullhq/lull/internal/deploy/names"
 )
 
-// newOutputs makes the stack's outputs: where to send, what to read, and which roles there are.
-// Their names are the same wherever the construct is used: LullTable, or, for a sink named
-// news-archive, LullNewsArchiveLiveQueue.
+// newOutputs makes the stack's outputs: the queues to send to, the table and the bucket, and the
+// roles. The names of outputs do not depend on where the construct is in the app. Examples are
+// LullTable, and LullNewsArchiveLiveQueue for a sink named news-archive.
 func (l *Lull) newOutputs() {
 	l.output(l.Construct, "Table", l.Table.TableName())
 	l.output(l.Construct, "Bucket", l.Bucket.BucketName())
@@ -38,7 +38,7 @@ func (l *Lull) output(scope constructs.Construct, id string, value *string) {
 		&awscdk.CfnOutputProps{Value: value}).OverrideLogicalId(jsii.String("Lull" + id))
 }
 
-// title joins the words of a hyphenated name, and capitalises each.
+// title joins the words of a hyphenated name, and capitalises each word.
 func title(name string) string {
 	var b strings.Builder
 	for _, word := range strings.Split(name, "-") {

@@ -18,8 +18,8 @@ import (
 	"github.com/lullhq/lull/infra"
 )
 
-// newsroom makes a stack that is not lull's own, and the props for Lull with these settings. synth
-// returns the stack's template.
+// newsroom makes a stack that belongs to a user, and the props for Lull with these settings. The
+// returned function synthesises the stack and returns its template.
 func newsroom(t *testing.T, text string) (awscdk.Stack, *infra.Props, func() []byte) {
 	t.Helper()
 	dir := t.TempDir()
@@ -54,9 +54,9 @@ func settings(t *testing.T, text string) *infra.Settings {
 	return c
 }
 
-// A stack outside of this module needs only this package. It publishes to a topic, lets a role send
-// in bulk, and uses lull's parts. (Not parallel: CDK's objects must be made by one goroutine at a
-// time.)
+// A stack outside of lull's module can contain lull, and needs only package infra. The stack of this
+// test publishes to a topic, lets a role send in bulk, and uses the parts of lull. The test is not
+// parallel, because only one goroutine at a time may create objects of CDK.
 func TestAStackOfOnesOwnHoldsLull(t *testing.T) {
 	stack, props, synth := newsroom(t,
 		"stack: news\nsinks: {search: {kind: opensearch, index: 'lull-{collection}', url: 'https://search.example.org'}}\n")
@@ -96,7 +96,7 @@ sinks:
 	topic := awssns.NewTopic(stack, jsii.String("Published"), nil)
 	props.Upstreams = []infra.Upstream{
 		{Topic: topic},
-		{Topic: topic, Sink: "vectors"}, // the same topic once more: a user may list it twice
+		{Topic: topic, Sink: "vectors"}, // the same topic again, because a user may list a topic twice
 		{
 			Bus:     awsevents.EventBus_FromEventBusName(stack, jsii.String("Bus"), jsii.String("content")),
 			Pattern: &awsevents.EventPattern{Source: jsii.Strings("cms")},

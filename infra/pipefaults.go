@@ -12,7 +12,7 @@ import (
 	"github.com/lullhq/lull/setting"
 )
 
-// What a pipe's names look like.
+// Patterns of the names that a pipe has or refers to.
 var (
 	pipeName   = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,19}$`)
 	topicName  = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]{1,248}$`)
@@ -158,7 +158,7 @@ func (c pipeCheck) numbers(p *Pipe) {
 	case p.From != "" && p.broker() != nil:
 		c.fault("From", string(p.From), "is not for the queue of a broker, which has no positions", "remove it")
 	}
-	if !p.streams() {
+	if !p.isStream() {
 		if p.Retries != 0 || p.MaxAge != 0 || p.Parallel != 0 {
 			c.fault("", "", "has Retries, MaxAge or Parallel, which only streams of DynamoDB and Kinesis have",
 				"remove them: a pipe of another source retries without a limit")

@@ -18,7 +18,7 @@ func readsStream(arn string) []right {
 	}
 }
 
-// rights are the rights that AWS documents for the source, and no more:
+// rights returns the rights that AWS documents for the pipe's source, and no other rights:
 // https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-pipes-permissions.html
 func (p *Pipe) rights() []right {
 	var all []right
@@ -89,7 +89,8 @@ func (k *Kafka) readsTopic() right {
 	}
 }
 
-// networkRights are for the network interfaces through which a pipe reaches brokers in a VPC.
+// networkRights returns the rights on the network interfaces through which a pipe reaches brokers in
+// a VPC.
 func networkRights() right {
 	return right{
 		sid: "NetworkInterface", actions: []string{

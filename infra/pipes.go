@@ -15,11 +15,12 @@ import (
 
 // Pipe reads a stream, topic or queue with EventBridge Pipes. Exactly one of DynamoDB, Kinesis,
 // Kafka, RabbitMQ and ActiveMQ is set. Each record becomes one message, in the form that AWS
-// documents and docs/events.md names. Its role has the rights that AWS documents for the source.
+// documents and docs/events.md names. The role of the pipe has the rights that AWS documents for the
+// source.
 type Pipe struct {
-	// Name identifies the pipe within its sink: 1 to 20 of a-z, 0-9 and -. It is in the names of
-	// its alarms. CloudFormation names the pipe itself. If you change Name, CloudFormation makes
-	// another pipe.
+	// Name identifies the pipe within its sink: 1 to 20 of a-z, 0-9 and -. The names of the pipe's
+	// alarms contain Name, but CloudFormation chooses the name of the pipe. If you change Name,
+	// CloudFormation creates another pipe.
 	Name string
 
 	// DynamoDB is the ARN of a table's stream, which must hold new images.
@@ -31,45 +32,45 @@ type Pipe struct {
 	// RabbitMQ and ActiveMQ are queues of Amazon MQ.
 	RabbitMQ, ActiveMQ *Broker
 
-	// Filters are event patterns, each a JSON object. The pipe drops a record that matches none of
-	// them, for good. Default: every record is sent.
+	// Filters are event patterns, each a JSON object. The pipe drops a record that matches no pattern,
+	// and the record is lost. By default the pipe sends every record.
 	Filters []string
 	// Batch is how many records a request to the queue has at most, 1 to 10. Default 10.
 	Batch int
-	// Window is how long the pipe may collect a batch, 0 to 5 minutes. Default 0. A document is
-	// written later by this time.
+	// Window is how long the pipe may collect a batch, 0 to 5 minutes. Default 0. A window delays
+	// every document by up to this time.
 	Window time.Duration
-	// From is where a new pipe begins to read. Default Oldest: with the oldest record that the
-	// stream or topic still has. It does not apply to the queue of a broker.
+	// From is where a new pipe starts to read. The default is Oldest, which means the oldest record
+	// that the stream or topic still has. From does not apply to the queue of a broker.
 	From Beginning
 
 	// Retries is how often a pipe retries records of DynamoDB or Kinesis that the queue did not
-	// accept, 1 to 10,000. Default 0: until MaxAge.
+	// accept, 1 to 10,000. With the default 0, the pipe retries until MaxAge.
 	Retries int
-	// MaxAge is when the pipe stops retrying such records, 1 minute to 7 days. Default 20 hours,
-	// because a stream keeps records for 24 hours by default. For each batch that it skips, a dead
-	// letter says where in the stream the records are.
+	// MaxAge is the age of a record at which the pipe stops retrying it, 1 minute to 7 days. Default
+	// 20 hours, because a stream keeps records for 24 hours by default. For each batch that the pipe
+	// skips, a dead letter says where in the stream the records are.
 	MaxAge time.Duration
 	// Parallel is how many batches of one shard of DynamoDB or Kinesis are read at once, 1 to 10.
 	// Default 1.
 	Parallel int
 
 	// Idle is how long the pipe may send nothing before an alarm goes off, 5 minutes to 1 day, in
-	// whole minutes. Default 0: never. No other alarm shows a pipe that AWS has stopped, or that
-	// cannot read its source.
+	// whole minutes. With the default 0, there is no such alarm. No other alarm shows a pipe that AWS
+	// has stopped, or that cannot read its source.
 	Idle time.Duration
 }
 
-// Beginning is where a pipe begins to read.
+// Beginning is where a pipe starts to read.
 type Beginning string
 
-// Where a pipe can begin: with the oldest record of the source, or with new records only.
+// The values of Beginning: the oldest record of the source, or only new records.
 const (
 	Oldest Beginning = "TRIM_HORIZON"
 	Newest Beginning = "LATEST"
 )
 
-// Kafka is a topic. Set either Cluster or Servers.
+// Kafka is a topic of Kafka. Set either Cluster or Servers.
 type Kafka struct {
 	// Cluster is the ARN of a cluster of Amazon MSK. Without SecretARN the pipe logs in with its
 	// role (IAM).
@@ -77,25 +78,25 @@ type Kafka struct {
 	// Servers are the brokers of a cluster that you run, each host:port; at most three.
 	Servers []string
 	Topic   string
-	// Group is the consumer group. Default: the pipe creates a group for itself.
+	// Group is the consumer group. By default the pipe creates its own group.
 	Group string
 
-	// SecretARN is a secret in Secrets Manager with the credentials. Login says how they are used.
-	// A cluster of MSK accepts SCRAM512 and ClientCertificate.
+	// SecretARN is a secret in Secrets Manager with the credentials. Login says how the pipe uses the
+	// credentials. A cluster of MSK accepts SCRAM512 and ClientCertificate.
 	SecretARN string
 	Login     Login
 	// RootSecretARN is a secret with the certificate of the authority that signed the certificates
-	// of Servers, if that authority is not a public one.
+	// of Servers. It is needed if the authority is not a public one.
 	RootSecretARN string
-	// Vpc is the network from which the pipe reaches Servers. Default: the internet. A cluster of
-	// MSK has its own.
+	// Vpc is the network from which the pipe reaches Servers. The default is the internet. A cluster
+	// of MSK has its own network.
 	Vpc *Vpc
 }
 
 // Login is how a pipe logs in to Kafka.
 type Login string
 
-// How a pipe can log in.
+// The values of Login.
 const (
 	SCRAM512          Login = "scram512"
 	SCRAM256          Login = "scram256"
@@ -105,7 +106,7 @@ const (
 
 // Broker is a queue of Amazon MQ.
 type Broker struct {
-	ARN   string // the broker's
+	ARN   string // the ARN of the broker
 	Queue string
 	// VirtualHost is the virtual host of RabbitMQ. Default "/".
 	VirtualHost string
@@ -121,14 +122,14 @@ const (
 	pipeMaxAge = 20 * time.Hour
 )
 
-// newPipe makes the pipe of an upstream. A pipe of a stream reports the records that it skips to
-// the dead-letter queue. There dlq makes a dead letter of the report, which says which records they
-// are.
+// newPipe makes the pipe of an upstream. A pipe of a stream sends a report about the records that it
+// skips to the dead-letter queue. The function dlq makes a dead letter of the report, which names the
+// skipped records.
 func (s *Sink) newPipe(p *Pipe, lane flight.Lane) {
 	queue := s.Queues.Of(lane)
 	scope := constructs.NewConstruct(s.scope, jsii.String("Pipe-"+p.Name))
 	target := []awssqs.IQueue{queue}
-	if p.streams() {
+	if p.isStream() {
 		target = append(target, s.Queues.Dead)
 	}
 	rights := append(p.rights(), right{sid: "Send", actions: []string{"sqs:SendMessage"}, resources: arns(target...)})
@@ -140,7 +141,7 @@ func (s *Sink) newPipe(p *Pipe, lane flight.Lane) {
 		says: "lull: brings " + p.Name + " to " + s.names().Queue(s.Name, lane), rights: rights,
 		source: p.source(), from: p.parameters(*s.Queues.Dead.QueueArn()), filters: p.Filters,
 		target: *queue.QueueArn(),
-	}.in(scope, "")
+	}.create(scope, "")
 	for _, a := range alarms.OfPipe(*made.Ref(), p.Idle) {
 		s.lull.alarm(scope, s.subject()+", pipe "+p.Name, s.names().Alarm(s.Name, a.Kind)+"-"+p.Name, a)
 	}
@@ -149,7 +150,7 @@ func (s *Sink) newPipe(p *Pipe, lane flight.Lane) {
 // piping is the definition of a pipe, for any source and target.
 type piping struct {
 	says, source, target string
-	name                 *string // nil: CloudFormation chooses it
+	name                 *string // nil if CloudFormation chooses the name
 	rights               []right
 	filters              []string
 	from                 *awspipes.CfnPipe_PipeSourceParametersProperty
@@ -157,8 +158,8 @@ type piping struct {
 	to                   *awspipes.CfnPipe_PipeTargetParametersProperty
 }
 
-// in creates the pipe and its role. Their ids begin with prefix.
-func (p piping) in(scope constructs.Construct, prefix string) awspipes.CfnPipe {
+// create creates the pipe and its role. The ids of both begin with prefix.
+func (p piping) create(scope constructs.Construct, prefix string) awspipes.CfnPipe {
 	role := newRole(scope, prefix+"PipeRole", p.says, service("pipes.amazonaws.com"), p.rights)
 	if len(p.filters) > 0 {
 		filters := every(p.filters, func(pattern string) any {
@@ -172,11 +173,11 @@ func (p piping) in(scope constructs.Construct, prefix string) awspipes.CfnPipe {
 	})
 }
 
-// streams reports whether the source has shards and sequence numbers. Only a pipe of such a source
-// can skip records, and may have a dead-letter queue.
-func (p *Pipe) streams() bool { return p.DynamoDB != "" || p.Kinesis != "" }
+// isStream reports whether the source has shards and sequence numbers. Only a pipe of such a source
+// can skip records, and so only such a pipe may have a dead-letter queue.
+func (p *Pipe) isStream() bool { return p.DynamoDB != "" || p.Kinesis != "" }
 
-// source is CloudFormation's identifier of the source.
+// source returns the identifier of the source in CloudFormation.
 func (p *Pipe) source() string {
 	switch {
 	case p.Kafka != nil && p.Kafka.Cluster != "":
@@ -192,8 +193,8 @@ func (p *Pipe) source() string {
 // broker is the broker that has the queue, or nil if the source is not a broker.
 func (p *Pipe) broker() *Broker { return cmp.Or(p.RabbitMQ, p.ActiveMQ) }
 
-// encrypted is the AWS service whose data a key of the customer may encrypt. It is empty if the
-// source has no such service.
+// encrypted returns the AWS service from which the pipe reads data that a key of the customer may
+// encrypt. It returns "" if there is no such service.
 func (p *Pipe) encrypted() string {
 	switch {
 	case p.DynamoDB != "":
@@ -232,14 +233,14 @@ func (p *Pipe) from() *string { return jsii.String(string(cmp.Or(p.From, Oldest)
 
 func (p *Pipe) maxAge() *float64 { return jsii.Number(cmp.Or(p.MaxAge, pipeMaxAge).Seconds()) }
 
-// retries is -1 for an unlimited number.
+// retries returns the number of retries, where -1 means that there is no limit.
 func (p *Pipe) retries() *float64 { return jsii.Number(cmp.Or(p.Retries, -1)) }
 
 // parameters are CloudFormation's parameters of the source.
 func (p *Pipe) parameters(dead string) *awspipes.CfnPipe_PipeSourceParametersProperty {
 	var all awspipes.CfnPipe_PipeSourceParametersProperty
 	letters := &awspipes.CfnPipe_DeadLetterConfigProperty{Arn: &dead}
-	halves := jsii.String("AUTOMATIC_BISECT") // finds the one record that the queue does not accept
+	halves := jsii.String("AUTOMATIC_BISECT") // splits a failed batch until only the refused record fails
 	switch {
 	case p.DynamoDB != "":
 		all.DynamoDbStreamParameters = &awspipes.CfnPipe_PipeSourceDynamoDBStreamParametersProperty{
@@ -259,7 +260,7 @@ func (p *Pipe) parameters(dead string) *awspipes.CfnPipe_PipeSourceParametersPro
 		all.SelfManagedKafkaParameters = p.selfManaged()
 	case p.RabbitMQ != nil:
 		all.RabbitMqBrokerParameters = &awspipes.CfnPipe_PipeSourceRabbitMQBrokerParametersProperty{
-			QueueName: &p.RabbitMQ.Queue, VirtualHost: some(p.RabbitMQ.VirtualHost),
+			QueueName: &p.RabbitMQ.Queue, VirtualHost: orNil(p.RabbitMQ.VirtualHost),
 			Credentials: p.RabbitMQ.credentials(),
 			BatchSize:   p.batch(), MaximumBatchingWindowInSeconds: p.window(),
 		}
@@ -279,7 +280,7 @@ func (b *Broker) credentials() *awspipes.CfnPipe_MQBrokerAccessCredentialsProper
 func (p *Pipe) managed() *awspipes.CfnPipe_PipeSourceManagedStreamingKafkaParametersProperty {
 	k := p.Kafka
 	all := &awspipes.CfnPipe_PipeSourceManagedStreamingKafkaParametersProperty{
-		TopicName: &k.Topic, ConsumerGroupId: some(k.Group), StartingPosition: p.from(), BatchSize: p.batch(),
+		TopicName: &k.Topic, ConsumerGroupId: orNil(k.Group), StartingPosition: p.from(), BatchSize: p.batch(),
 		MaximumBatchingWindowInSeconds: p.window(),
 	}
 	switch k.Login {
@@ -295,8 +296,8 @@ func (p *Pipe) managed() *awspipes.CfnPipe_PipeSourceManagedStreamingKafkaParame
 func (p *Pipe) selfManaged() *awspipes.CfnPipe_PipeSourceSelfManagedKafkaParametersProperty {
 	k := p.Kafka
 	all := &awspipes.CfnPipe_PipeSourceSelfManagedKafkaParametersProperty{
-		TopicName: &k.Topic, ConsumerGroupId: some(k.Group), StartingPosition: p.from(), BatchSize: p.batch(),
-		MaximumBatchingWindowInSeconds: p.window(), ServerRootCaCertificate: some(k.RootSecretARN),
+		TopicName: &k.Topic, ConsumerGroupId: orNil(k.Group), StartingPosition: p.from(), BatchSize: p.batch(),
+		MaximumBatchingWindowInSeconds: p.window(), ServerRootCaCertificate: orNil(k.RootSecretARN),
 	}
 	if len(k.Servers) > 1 {
 		all.AdditionalBootstrapServers = jsii.Strings(k.Servers[1:]...)
@@ -323,8 +324,8 @@ func (p *Pipe) selfManaged() *awspipes.CfnPipe_PipeSourceSelfManagedKafkaParamet
 	return all
 }
 
-// some returns nil for an empty text.
-func some(text string) *string {
+// orNil returns a text for CDK, or nil if the text is empty.
+func orNil(text string) *string {
 	if text == "" {
 		return nil
 	}

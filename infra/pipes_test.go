@@ -78,7 +78,7 @@ func TestAPipeReadsItsSourceIntoTheQueue(t *testing.T) {
 	})
 }
 
-// If a pipe drops a record, this is visible: as a dead letter, or by an alarm before it happens.
+// An operator notices if a pipe drops a record: by a dead letter, or by an alarm before that.
 func TestEveryPipeHasItsAlarms(t *testing.T) {
 	t.Parallel()
 	s := stackOf(t, fullStack)
@@ -156,19 +156,19 @@ func TestFaultsOfPipesNameTheField(t *testing.T) {
 		{Pipe{Name: "p", From: Newest, RabbitMQ: good[5].RabbitMQ}, ".From"},
 		{Pipe{Name: "p", MaxAge: time.Hour, RabbitMQ: good[5].RabbitMQ}, ""},
 	} {
-		p := &Props{Config: deployable("lull"), AssetDir: built(t), Upstreams: []Upstream{{Pipe: &tt.pipe}}}
+		p := &Props{Config: deployable("lull"), AssetDir: builtPrograms(t), Upstreams: []Upstream{{Pipe: &tt.pipe}}}
 		faults := Faults(p.Validate())
 		if len(faults) == 0 || faults[0].Setting != "Upstreams[0].Pipe"+tt.want || faults[0].Fix == "" {
 			t.Errorf("%d: got %v, want a fault of Upstreams[0].Pipe%s", i, faults, tt.want)
 		}
 	}
 	for i, pipe := range good {
-		p := &Props{Config: deployable("lull"), AssetDir: built(t), Upstreams: []Upstream{{Pipe: &pipe}}}
+		p := &Props{Config: deployable("lull"), AssetDir: builtPrograms(t), Upstreams: []Upstream{{Pipe: &pipe}}}
 		if err := p.Validate(); err != nil {
 			t.Errorf("%d: %v", i, err)
 		}
 	}
-	twice := &Props{Config: deployable("lull"), AssetDir: built(t), Upstreams: []Upstream{
+	twice := &Props{Config: deployable("lull"), AssetDir: builtPrograms(t), Upstreams: []Upstream{
 		{Pipe: &good[0]}, {Lane: flight.Bulk, Pipe: &good[2]},
 	}}
 	if got := fmt.Sprint(Faults(twice.Validate())); !strings.Contains(got, "Upstreams[1].Pipe.Name") {
@@ -176,8 +176,8 @@ func TestFaultsOfPipesNameTheField(t *testing.T) {
 	}
 }
 
-// AWS replaces a pipe whose topic changes; the schema says so for a part of SourceParameters. Pipes
-// have no fixed name, so the new one can be created before the old one is deleted.
+// AWS replaces a pipe if its topic changes, according to the schema of SourceParameters. Pipes have
+// no fixed name, so the new pipe can be created before the old pipe is deleted.
 func TestAPipeThatReadsSomethingElseIsReplaced(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"a pipe", "other pipe"} {

@@ -9,8 +9,8 @@ import (
 
 var templates = flag.String("templates", "", "write the templates of all test stacks into this folder")
 
-// The test stacks have roles that no other template has, such as those of pipes: make lint-template
-// holds them to what AWS's actions take.
+// The test stacks have roles that no other template has, such as the roles of pipes. With these
+// templates, make lint-template checks each role against AWS's list of actions and resources.
 func TestWriteTemplates(t *testing.T) {
 	if *templates == "" {
 		t.Skip("make lint-template runs it with -templates")

@@ -7,9 +7,9 @@ import (
 	"github.com/lullhq/lull/internal/config"
 )
 
-// indexLists is how many characters the lists of the policy of a sink's index have. The key is the
-// field of the settings or the Props that makes a list longer. It counts in the partition with the
-// longest name.
+// indexLists returns how many characters each list has in the policy of a sink's index. The key is
+// the field of the settings or of Props that makes the list longer. The sizes are those in the
+// partition with the longest name.
 func (p *Props) indexLists(sink string) map[string]int {
 	var fetched []config.BucketPrefix
 	var secrets, functions []string
@@ -35,7 +35,7 @@ func (p *Props) indexLists(sink string) map[string]int {
 	}
 }
 
-// placesSize is how many characters the resources of loadRights have.
+// placesSize returns how many characters the resources of loadRights have in a policy.
 func placesSize(places []config.BucketPrefix) (size int) {
 	var buckets []string
 	for _, place := range places {
@@ -48,13 +48,13 @@ func placesSize(places []config.BucketPrefix) (size int) {
 	return size + listSize(buckets)
 }
 
-// listSize is how many characters a list of texts has in a policy. It counts the comma behind the
-// last text, too.
+// listSize returns how many characters a list of texts has in a policy. It counts a comma after each
+// text, also after the last one.
 func listSize(list []string) (size int) {
 	for _, text := range list {
 		quoted, err := json.Marshal(text)
 		if err != nil {
-			panic(err) // a text
+			panic(err) // cannot happen: a text can always be encoded in JSON
 		}
 		size += len(quoted) + len(",")
 	}

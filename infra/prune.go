@@ -29,7 +29,8 @@ func (s *Sink) newPruneRules() {
 			jsii.Number(s.lull.props.Config.Lifecycle.PruneEvery.Minutes()))),
 		Targets: &[]awsevents.IRuleTarget{target},
 	})
-	// The event of CloudFormation starts it. So a deploy neither waits for prune nor fails with it.
+	// An event of CloudFormation starts prune. So a deploy neither waits for prune nor fails if prune
+	// fails.
 	awsevents.NewRule(s.scope, jsii.String("FirstPruneRule"), &awsevents.RuleProps{
 		RuleName:    jsii.String(s.names().FirstRule(s.Name)),
 		Description: jsii.String("lull: runs prune when a deploy is complete"),

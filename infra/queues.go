@@ -34,8 +34,8 @@ func newQueues(scope constructs.Construct, p *Props, sink string) Queues {
 	c, n := p.Config, names.Of(p.Config)
 	dead := p.queue(n.DeadQueue(sink), c.Queues.DeadLetterRetention, deadVisibility)
 	q := Queues{Dead: awssqs.NewQueue(scope, jsii.String("Dead"), dead)}
-	// dlq assumes that a message which SQS moves here has been tried. Without this policy, everyone
-	// who may create a queue could make SQS move messages here.
+	// dlq assumes that lull has already tried a message which SQS moves to the dead-letter queue.
+	// Without this policy, everyone who may create a queue could make SQS move messages there.
 	raw[awssqs.CfnQueue](q.Dead).SetRedriveAllowPolicy(map[string]any{
 		"redrivePermission": "byQueue",
 		"sourceQueueArns": []string{
@@ -76,8 +76,8 @@ func (p *Props) queue(name string, retention, visibility time.Duration) *awssqs.
 	return props
 }
 
-// keyReuse is how long SQS uses one data key. An hour needs a twelfth of the calls to KMS that the
-// default of 5 minutes needs.
+// keyReuse is how long SQS uses one data key. With an hour, SQS makes a twelfth of the calls to KMS
+// that it makes with the default of 5 minutes.
 const keyReuse = time.Hour
 
 // seconds converts a duration of whole seconds for CDK.

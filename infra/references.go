@@ -15,15 +15,15 @@ import (
 	"github.com/lullhq/lull/internal/config"
 )
 
-// reference is a resource of AWS that the Props or the settings name, and the field that names it.
-// The variable is that of infra/cmd, if the field takes its value as it is.
+// reference is the name of an AWS resource in the Props or the settings, and the field that contains
+// the name. If infra/cmd copies the field from a variable, variable names it.
 type reference struct {
 	field, value string
 	kind         reach.Kind
 	variable     string
 }
 
-// check adds the fault of a reference from a place.
+// check adds a fault if a stack in this place cannot use the referenced resource.
 func (r reference) check(fs *faultList, at reach.Place) {
 	problem, fix := r.kind.Fault(r.value, at)
 	if r.variable != "" {
@@ -34,8 +34,9 @@ func (r reference) check(fs *faultList, at reach.Place) {
 	}
 }
 
-// ValidateIn returns what Validate does, and each ARN that AWS does not take from a stack of that
-// account and region: with both empty, the stack may be deployed anywhere.
+// ValidateIn returns the faults of Validate. It also returns a fault for each ARN that a stack in
+// this account and region cannot use. If both arguments are empty, the stack may be deployed
+// anywhere, and ValidateIn is the same as Validate.
 func (p *Props) ValidateIn(account, region string) error {
 	err := p.Validate()
 	if p == nil || p.Config == nil || account == "" || region == "" {
@@ -44,7 +45,7 @@ func (p *Props) ValidateIn(account, region string) error {
 	return errors.Join(err, p.validatePlace(reach.Place{Region: region, Account: account}))
 }
 
-// validatePlace returns the faults that come of where the stack is.
+// validatePlace returns the faults that depend on the account and region of the stack.
 func (p *Props) validatePlace(at reach.Place) error {
 	if at == (reach.Place{}) {
 		return nil
@@ -67,14 +68,15 @@ func (p *Props) validatePlace(at reach.Place) error {
 	return errors.Join(fs...)
 }
 
-// checkReferences looks for ARNs that work from nowhere.
+// checkReferences reports ARNs that no stack can use, in any account or region.
 func (p *Props) checkReferences(fs *faultList) {
 	for _, r := range p.references() {
 		r.check(fs, reach.Place{})
 	}
 }
 
-// placeOf is where the stack of a construct is. A stack without an environment may be anywhere.
+// placeOf returns the account and region of a construct's stack. For a stack without an environment,
+// it returns an empty place.
 func placeOf(scope constructs.Construct) reach.Place {
 	stack := awscdk.Stack_Of(scope)
 	if *awscdk.Token_IsUnresolved(stack.Region()) || *awscdk.Token_IsUnresolved(stack.Account()) {
@@ -83,11 +85,11 @@ func placeOf(scope constructs.Construct) reach.Place {
 	return reach.Place{Region: *stack.Region(), Account: *stack.Account()}
 }
 
-// references are all resources of AWS that the Props name. A test in infra/cmd walks over the
-// fields: a new one has to be here.
+// references returns all AWS resources that the Props name. A test in infra/cmd fails if a field is
+// missing here.
 func (p *Props) references() []reference {
 	var all []reference
-	// add leaves out what is not given.
+	// add skips a field that is not set.
 	add := func(field, value string, kind reach.Kind) {
 		if value != "" {
 			all = append(all, reference{field: field, value: value, kind: kind})
@@ -102,7 +104,7 @@ func (p *Props) references() []reference {
 			add(at+".Bus", *u.Bus.EventBusArn(), reach.Bus)
 		}
 		add(at+".SenderARN", u.SenderARN, reach.Origin)
-		for _, who := range people(u.Sender) {
+		for _, who := range principalARNs(u.Sender) {
 			add(at+".Sender", who, reach.Sender)
 		}
 		if u.Pipe != nil {
@@ -119,7 +121,7 @@ func (p *Props) references() []reference {
 	if p.Key != nil {
 		add("Key", *p.Key.KeyArn(), reach.Key)
 	}
-	for _, who := range people(p.Operators) {
+	for _, who := range principalARNs(p.Operators) {
 		add("Operators", who, reach.Person)
 	}
 	if p.CommitBus != nil {
@@ -131,7 +133,8 @@ func (p *Props) references() []reference {
 	return all
 }
 
-// inSettings are those that the settings name. The settings are held to their shape already.
+// inSettings returns the AWS resources that the settings name. Config.Validate has already checked
+// the form of these names.
 func (p *Props) inSettings() []reference {
 	var all []reference
 	add := func(field, value string, kind reach.Kind) {
@@ -156,7 +159,8 @@ func (p *Props) inSettings() []reference {
 	return all
 }
 
-// references are those of a pipe. Those that its source cannot do without are there, even empty.
+// references returns the AWS resources that a pipe names. It includes an empty reference if the
+// pipe's source requires it.
 func (p *Pipe) references(at string) []reference {
 	var all []reference
 	add := func(field, value string, kind reach.Kind, needed bool) {
@@ -184,7 +188,7 @@ func (p *Pipe) references(at string) []reference {
 	return all
 }
 
-// references are the ids of a VPC, with the variables that they come from.
+// references returns the ids of a VPC, with the variables of infra/cmd that contain the ids.
 func (v *Vpc) references(at, subnets, groups string) []reference {
 	var all []reference
 	if v != nil {
@@ -198,8 +202,9 @@ func (v *Vpc) references(at, subnets, groups string) []reference {
 	return all
 }
 
-// people are the ARNs and accounts of a principal. A service or everybody has none.
-func people(who awsiam.IPrincipal) (all []string) {
+// principalARNs returns the ARNs and accounts of a principal. For a service, and for the principal
+// that means everyone, the list is empty.
+func principalARNs(who awsiam.IPrincipal) (all []string) {
 	if who != nil {
 		for kind, list := range *who.PolicyFragment().PrincipalJson() {
 			for _, one := range *list {

@@ -9,8 +9,8 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// NewLull knows from its stack what AWS takes there: nobody has to call ValidateIn. This test is
-// not parallel, because CDK's runtime takes one call at a time.
+// NewLull checks ARNs with the account and region of its stack, so callers need not call ValidateIn.
+// The test is not parallel, because CDK's runtime allows only one call at a time.
 func TestNewLullRefusesWhatItsStackCannotReach(t *testing.T) {
 	stackOf(t, plainStack) // starts the runtime
 	const elsewhere = "arn:aws:kafka:us-east-1:111122223333:cluster/content/1"
@@ -34,7 +34,7 @@ func TestNewLullRefusesWhatItsStackCannotReach(t *testing.T) {
 					said = fmt.Sprint(r)
 				}
 			}()
-			NewLull(stack, "Lull", &Props{Config: deployable("lull"), AssetDir: built(t), Upstreams: []Upstream{
+			NewLull(stack, "Lull", &Props{Config: deployable("lull"), AssetDir: builtPrograms(t), Upstreams: []Upstream{
 				{Pipe: &Pipe{Name: "p", Kafka: &Kafka{Cluster: elsewhere, Topic: "pages"}}},
 			}})
 			return ""

@@ -12,7 +12,7 @@ import (
 	"github.com/lullhq/lull/internal/deploy/release/releasetest"
 )
 
-// program returns a program for a machine, by ELF's number.
+// program returns a function that makes a program for a machine, which has this number in ELF.
 func program(t *testing.T, machine uint16) func(names.Program) []byte {
 	t.Helper()
 	return func(of names.Program) []byte {
@@ -28,8 +28,8 @@ func program(t *testing.T, machine uint16) func(names.Program) []byte {
 	}
 }
 
-// The functions of a release are staged like those of AssetDir. (Not parallel: an environment
-// variable sets the cache folder.)
+// The functions of a release are staged like the functions in AssetDir. The test is not parallel,
+// because an environment variable sets the cache folder.
 func TestFunctionsComeFromARelease(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	t.Setenv("HOME", t.TempDir()) // on macOS the cache folder is below HOME
@@ -109,8 +109,8 @@ func TestFunctionsAreBuiltFromAModuleThatRequiresLull(t *testing.T) {
 	if err := BuildFunctions("dist", ARM64); err == nil || !strings.Contains(err.Error(), "go get -tool") {
 		t.Errorf("without tools: got %v, want what to run", err)
 	}
-	// For a module that requires lull the go command reads more go.mod files than for lull. A new machine
-	// has not fetched them.
+	// For a module that requires lull, the go command reads more go.mod files than for lull itself. A
+	// new machine has not yet downloaded these files.
 	graph := exec.Command("go", "mod", "graph")
 	graph.Dir = root
 	if said, err := graph.CombinedOutput(); err != nil {

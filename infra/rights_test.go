@@ -16,7 +16,7 @@ import (
 	"github.com/lullhq/lull/internal/deploy/names"
 )
 
-// roles writes all roles of a stack, with every statement, as readable text.
+// roles returns all roles of a stack, with every statement, as readable text.
 func roles(s *template) string {
 	var b strings.Builder
 	byPath := make(map[string]resource)
@@ -40,7 +40,7 @@ func roles(s *template) string {
 	return b.String()
 }
 
-// only writes the condition of a statement.
+// only returns the condition of a statement as text.
 func (s *template) only(statement map[string]any) string {
 	if statement["Condition"] == nil {
 		return ""
@@ -52,7 +52,7 @@ func (s *template) only(statement map[string]any) string {
 	return " only " + string(text)
 }
 
-// The golden files list all rights, so that a change of a right is seen in the review.
+// The golden files list all rights, so that a reviewer sees each change of a right.
 func TestRightsAreThoseThatWereReviewed(t *testing.T) {
 	t.Parallel()
 	for _, stack := range []string{plainStack, fullStack} {
@@ -73,7 +73,8 @@ func TestRightsAreThoseThatWereReviewed(t *testing.T) {
 	}
 }
 
-// The sizes that Validate computes are those of the stack, or a little larger: REVIEW W4.
+// Validate estimates the sizes of a stack. Each estimate must be equal to the real size or a little
+// larger: REVIEW W4.
 func TestLimitsAreThoseOfTheStack(t *testing.T) {
 	t.Parallel()
 	for _, stack := range []string{plainStack, fullStack} {
@@ -112,7 +113,7 @@ func TestPlacesAreCountedAsTheyAreInThePolicy(t *testing.T) { // not parallel: o
 	s := &Sink{Name: "search", lull: &Lull{props: &Props{Config: c}}}
 	got := 0
 	for _, r := range s.references() {
-		if len(r.resources) == 0 { // no role has it
+		if len(r.resources) == 0 { // no role gets a right without resources
 			continue
 		}
 		text, err := json.Marshal(r.resources)
@@ -121,13 +122,13 @@ func TestPlacesAreCountedAsTheyAreInThePolicy(t *testing.T) { // not parallel: o
 		}
 		got += len(regexp.MustCompile(`\$\{Token\[[^]]*\]\}`).ReplaceAllString(strings.Trim(string(text), "[]"), "aws-us-gov"))
 	}
-	got += 2 // a comma behind the last text of either list
+	got += 2 // placesSize also counts a comma after the last text of each list
 	if want := placesSize(places); got != want {
 		t.Errorf("the places have %d characters, counted as %d", got, want)
 	}
 }
 
-// policySize is how many characters the inline policy of a role has for IAM, which counts no
+// policySize returns the size of a role's inline policy in characters. Like IAM, it does not count
 // blanks.
 func policySize(t *testing.T, s *template, path string) int {
 	t.Helper()
@@ -177,7 +178,7 @@ func TestStatementsOfARoleHaveNamesOfTheirOwn(t *testing.T) {
 		seen := make(map[string]bool)
 		for _, g := range stackOf(t, stack).grants() {
 			if id := g.role + " " + g.sid; seen[id] {
-				t.Errorf("%s: %s stands twice", stack, id)
+				t.Errorf("%s: two statements have the name %s", stack, id)
 			} else {
 				seen[id] = true
 			}
@@ -203,8 +204,9 @@ func TestOnlyIndexReadsTheSecretsOfHeaders(t *testing.T) {
 	}
 }
 
-// unnamed are the actions that AWS does not grant on single resources: the service authorization
-// reference lists no resource type for them. A statement that names a resource grants none of them.
+// unnamed lists the actions that AWS does not grant on single resources. The service authorization
+// reference names no resource type for these actions. A statement that names a resource does not
+// grant them.
 var unnamed = []string{
 	"kafka:GetBootstrapBrokers",
 	"cloudwatch:GetMetricData", "dynamodb:ListStreams", "kinesis:ListStreams",

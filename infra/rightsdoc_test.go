@@ -22,7 +22,7 @@ var (
 	rightsEnd   = []byte("<!-- end of rights -->\n")
 )
 
-// documented lists the roles in the order of the page, by the end of their path.
+// documented lists the roles in the order of the page. Each entry has the end of the role's path.
 var documented = []struct{ path, name string }{
 	{"/ReceiveRole", "receive"},
 	{"/IndexRole", "index"},
@@ -41,8 +41,8 @@ var documented = []struct{ path, name string }{
 	{"/Operator", "operator"},
 }
 
-// onlyWhere lists the statements that only some stacks have, and when. All other statements are in
-// every stack.
+// onlyWhere lists the statements that only some stacks have, and says which stacks have them. All
+// other statements are in every stack.
 var onlyWhere = map[string]string{
 	"LoadReferences":      "`payload.allow` lists places",
 	"MissReferences":      "`payload.allow` lists places",
@@ -68,7 +68,7 @@ var onlyWhere = map[string]string{
 	"DecryptPassword":     "another key encrypts the secret",
 }
 
-// places describe resources in the words of the page. The first match is used.
+// places describes resources in the words of the page. For a resource, the first match is used.
 var places = []struct {
 	resource *regexp.Regexp
 	words    string
@@ -120,7 +120,7 @@ var ofPipes = map[string]string{
 	"UseKey":           "there is a key of yours",
 }
 
-// where says when a stack has the statement; empty if every stack has it.
+// where says which stacks have the statement. It returns "" if every stack has it.
 func (l line) where() string {
 	if strings.HasPrefix(l.role, "pipe ") {
 		return cmp.Or(ofPipes[l.sid], "there is such a pipe")
@@ -171,7 +171,8 @@ func lines(t *testing.T, s *template) []line {
 	return all
 }
 
-// actionsInWords names each service once: `s3:GetObject`, `PutObject`.
+// actionsInWords lists actions, and names the service of consecutive actions once: `s3:GetObject`,
+// `PutObject`.
 func actionsInWords(actions []string) string {
 	var words []string
 	last := ""
@@ -314,7 +315,7 @@ func TestRightsAreThoseOfTheDesignAndOfTheSimulatedRoles(t *testing.T) {
 	}
 }
 
-// storage is the line of the design with a function's calls on the table and the bucket.
+// storage returns the line of the design that lists a function's calls on the table and the bucket.
 func storage(all []line, function string) string {
 	cells, at := make([][]string, 2), []string{"table", "bucket"}
 	for _, l := range all {

@@ -14,7 +14,8 @@ import (
 // consume lists the calls that an event source mapping makes in the function's name.
 var consume = []string{"sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"}
 
-// rights are the rights of a sink's function: exactly the calls of its code.
+// rights returns the rights of a sink's function. They allow exactly the calls of the function's
+// code.
 func (s *Sink) rights(f names.Function) []right {
 	var all []right
 	switch f {
@@ -34,7 +35,7 @@ func (s *Sink) rights(f names.Function) []right {
 	})
 }
 
-// logARN is the ARN of a function's log group, with its streams.
+// logARN returns the ARN of a function's log group and all its streams.
 func (s *Sink) logARN(f names.Function) string {
 	return arn("logs", "log-group:"+s.names().FunctionLog(s.Name, f)+":*")
 }
@@ -81,10 +82,10 @@ func (s *Sink) indexRights() []right {
 	}, s.references(), s.fetchRights(), s.writeRights(), s.enrichRights(), s.headerRights(), s.lull.props.Vpc.rights())
 }
 
-// pruneRights allows prune to scan rows, delete old ones, enqueue and redrive events, and park
-// events that cannot be enqueued. It also allows prune to start index for a comparison with the
-// sink. No other function may scan. prune may change the rows of all sinks: one prune makes the
-// pass for every sink, and for sinks that the settings no longer have.
+// pruneRights allows prune to scan rows and delete old ones, to enqueue and redrive events, and to park events
+// that cannot be enqueued. It also allows prune to start index for a comparison with the sink. No
+// other function may scan. prune may change the rows of all sinks: a single prune scans the rows of
+// every sink, and of sinks that the settings no longer have.
 func (s *Sink) pruneRights() []right {
 	return []right{
 		s.lull.table("Rows", "dynamodb:BatchGetItem", "dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:Scan",
@@ -101,7 +102,8 @@ func (s *Sink) pruneRights() []right {
 	}
 }
 
-// dlqRights allows dlq to read rows, to park dead letters, and to send events back that never ran.
+// dlqRights allows dlq to read rows and to park dead letters. It also allows dlq to send a message
+// that lull has not tried yet to its queue.
 func (s *Sink) dlqRights() []right {
 	return append([]right{
 		{
@@ -114,15 +116,16 @@ func (s *Sink) dlqRights() []right {
 	}, s.references()...)
 }
 
-// startFlights names the state machines as text. A reference would be circular, because they refer
-// to the function.
+// startFlights returns the right to start flights. It names the state machines as text. A reference
+// would be circular, because the state machines refer to the function.
 func (s *Sink) startFlights() right {
 	return right{sid: "StartFlights", actions: []string{"states:StartExecution"}, resources: s.machineARNs()}
 }
 
-// references are the places in S3 that messages may point to, as the settings list them. Listing
-// their buckets is allowed, because only then does S3 distinguish a missing object from a denied
-// one. A missing object makes a dead letter, a denied one waits for an operator.
+// references returns the rights to read the places in S3 that messages may refer to. It also allows
+// listing the buckets, because only then does S3 distinguish a missing object from a denied request.
+// For a missing object, the event becomes a dead letter; after a denied request, it waits for an
+// operator.
 func (s *Sink) references() []right {
 	return s.loadRights("References", s.lull.props.Config.Payload.Allow)
 }
@@ -160,8 +163,8 @@ func (s *Sink) fetchRights() []right {
 	return s.loadRights("Fetched", places)
 }
 
-// headerRights allows index to read the headers of its requests to sources and enrichers. It is one
-// statement, because IAM refuses a policy with two statements of one name.
+// headerRights allows index to read the headers of requests to sources and enrichers. Both are in one
+// statement, because IAM refuses a policy that has two statements with the same name.
 func (s *Sink) headerRights() []right {
 	c := s.lull.props.Config
 	var secrets []string
@@ -202,9 +205,10 @@ func (s *Sink) writeRights() []right {
 	case settings.Auth.Service == "aoss":
 		return []right{{sid: "WriteSink", actions: []string{"aoss:APIAccessAll"}, resources: []string{arn}}}
 	}
-	// The first statement is for the bulk request, and for reading a document that was written
-	// before: that shows index whether the sink or the document causes a refusal. The second is for
-	// the greeting, which probes a sink after an outage, and for resolving the name of an index.
+	// The first statement is for the bulk request, and for reading a document that was written before.
+	// From that document, index learns whether the sink or the document causes a refusal. The second
+	// statement is for the request that probes a sink after an outage, and for resolving the name of an
+	// index.
 	return []right{
 		{
 			sid: "WriteSink", actions: []string{"es:ESHttpPost"},
@@ -228,13 +232,13 @@ func (s *Sink) enrichRights() []right {
 	return []right{{sid: "AskEnrichers", actions: []string{"lambda:InvokeFunction"}, resources: functions}}
 }
 
-// otherKeys is the right to read data that is encrypted with keys which are not lull's.
+// otherKeys returns the right to read data that is encrypted with the keys in ReadKeyARNs.
 func (s *Sink) otherKeys(sid, service string) right {
 	return through(sid, decrypts, s.lull.props.ReadKeyARNs, service)
 }
 
-// rights are for the network interface of a function in a VPC. Lambda manages it in the function's
-// name.
+// rights returns the rights on the network interface of a function in a VPC. Lambda manages the
+// interface in the function's name.
 func (v *Vpc) rights() []right {
 	if v == nil {
 		return nil

@@ -8,10 +8,11 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// writeRows is the right to write rows, for a function that writes those of its own sink only
-// (ADR 0064). The keys of documents begin with the collection, and with the sink where that is not
-// the collection's first one. Reads carry no such condition: IAM denies a whole batch for one key,
-// and dlq reads the rows of documents that came to the wrong queue.
+// writeRows returns the right to write rows, for a function that may write only the rows of its own
+// sink (ADR 0064). The key of a document's row begins with the collection. If the sink is not the
+// first one of the collection, the key also contains the sink. Reads have no such condition: IAM
+// denies a whole batch because of one key, and dlq reads rows of documents whose message was in the
+// wrong queue.
 func (s *Sink) writeRows(f names.Function) right {
 	r := s.lull.table("WriteRows", "dynamodb:UpdateItem")
 	r.only = map[string]any{}
@@ -21,17 +22,17 @@ func (s *Sink) writeRows(f names.Function) right {
 	return r
 }
 
-// rowKeys is the condition of writeRows.
+// rowKeys returns the condition of writeRows.
 func (s *Sink) rowKeys(f names.Function) map[string]map[string][]string {
 	operator, keys := "ForAllValues:StringLike", slices.Concat(s.documents(), s.ownRows(f))
 	if s.Name == s.lull.props.Config.DefaultSink {
-		// It also gets the collections that the settings do not name.
+		// The default sink also gets the collections that the settings do not list.
 		operator, keys = "ForAllValues:StringNotLike", s.foreignRows(f)
 	}
 	return map[string]map[string][]string{operator: {"dynamodb:LeadingKeys": keys}}
 }
 
-// rowKeysSize is how many characters the patterns of writeRows have in index's policy.
+// rowKeysSize returns how many characters the patterns of writeRows have in the policy of index.
 func (p *Props) rowKeysSize(sink string) (size int) {
 	for _, on := range (&Sink{Name: sink, lull: &Lull{props: p}}).rowKeys(names.Index) {
 		for _, keys := range on {
@@ -43,11 +44,11 @@ func (p *Props) rowKeysSize(sink string) (size int) {
 	return size
 }
 
-// documents are the patterns of the keys of the sink's documents.
+// documents returns the patterns for the keys of the sink's documents.
 func (s *Sink) documents() (keys []string) {
 	c := s.lull.props.Config
 	for _, collection := range sortedKeys(c.Collections) {
-		// A document of the collection. Its id begins where the pattern's star is.
+		// The pattern matches every document of the collection: the star matches the id.
 		any := shard.DocID(collection + "#*")
 		if row, ok := c.RowAt(any, s.Name); ok {
 			keys = append(keys, string(row))
@@ -56,7 +57,7 @@ func (s *Sink) documents() (keys []string) {
 	return keys
 }
 
-// What lull's own rows begin with.
+// The prefixes and patterns of the keys of rows that are not documents.
 const (
 	healthRows  = "!health#"
 	objectRows  = "!object#"
@@ -66,8 +67,8 @@ const (
 	messageRows = "!message#*"
 )
 
-// ownRows are the patterns of the keys of lull's own rows that the function writes. The ids of dead
-// letters, of their messages and of scheduled events carry no sink.
+// ownRows returns patterns for the keys of lull's own rows that the function writes. The keys of dead
+// letters, of their messages and of scheduled events do not contain the sink.
 func (s *Sink) ownRows(f names.Function) []string {
 	switch f {
 	case names.Receive:
@@ -84,15 +85,15 @@ func (s *Sink) ownRows(f names.Function) []string {
 	return nil
 }
 
-// jobKeys is the condition of a right on the rows of jobs only.
+// jobKeys returns the condition of a right that is limited to the rows of jobs.
 func jobKeys() map[string]map[string][]string {
 	return map[string]map[string][]string{"ForAllValues:StringLike": {"dynamodb:LeadingKeys": {
 		string(shard.RunRow("job-*")), string(shard.RunRow("jobs")),
 	}}}
 }
 
-// foreignRows are the patterns of all other keys: those of the other sinks, and the rows of lull's
-// own that the function does not write.
+// foreignRows returns patterns for the keys that the function must not write: the keys of other
+// sinks' rows, and of lull's own rows that the function does not write.
 func (s *Sink) foreignRows(f names.Function) []string {
 	keys := map[names.Function][]string{
 		names.Receive: {deadRows, healthRows + "*", messageRows, runRows + "*"},

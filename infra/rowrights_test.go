@@ -11,9 +11,10 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// mayWrite judges a request with these keys by a condition, as IAM does: ForAllValues holds where
-// each key of the request passes, a pattern's star is any text, and NotLike passes none of them.
-func mayWrite(only map[string]map[string][]string, keys ...string) bool {
+// allowedBy reports whether a condition allows a request with these keys, as IAM would decide.
+// ForAllValues requires that each key of the request passes. With StringLike, a key passes if it
+// matches a pattern, and with StringNotLike if it matches no pattern. A star matches any text.
+func allowedBy(only map[string]map[string][]string, keys ...string) bool {
 	for operator, on := range only {
 		patterns := on["dynamodb:LeadingKeys"]
 		for _, key := range keys {
@@ -29,8 +30,8 @@ func mayWrite(only map[string]map[string][]string, keys ...string) bool {
 	return true
 }
 
-// N5: a function writes the rows of its own sink, and of the others none. Ids of documents hold any
-// character, such as those of a pattern or of another sink's key.
+// N5: a function may write the rows of its own sink, and no row of another sink. The ids of documents
+// may contain any character, even characters of a pattern or the key of another sink.
 func TestAFunctionWritesTheRowsOfItsOwnSink(t *testing.T) {
 	t.Parallel()
 	c := config.Default()
@@ -47,7 +48,7 @@ func TestAFunctionWritesTheRowsOfItsOwnSink(t *testing.T) {
 	c.Complete()
 	l := &Lull{props: &Props{Config: &c}}
 	functions := []names.Function{names.Receive, names.Index, names.DLQ}
-	owner := func(doc string) string { // whose row a document's key names
+	owner := func(doc string) string { // returns the sink whose row has this key
 		row := shard.DocID(doc)
 		for name := range c.Sinks {
 			if own, ok := c.RowAt(row.Plain(), name); ok && own == row {
@@ -65,13 +66,13 @@ func TestAFunctionWritesTheRowsOfItsOwnSink(t *testing.T) {
 		for name := range c.Sinks {
 			for _, f := range functions {
 				s := &Sink{Name: name, lull: l}
-				if got, want := mayWrite(s.rowKeys(f), doc), name == owner(doc); got != want {
+				if got, want := allowedBy(s.rowKeys(f), doc), name == owner(doc); got != want {
 					t.Errorf("%s of %s may write %q: %t, want %t", f, name, doc, got, want)
 				}
 			}
 		}
 	}
-	for key, want := range map[string]map[names.Function][]string{ // whose function may write it
+	for key, want := range map[string]map[names.Function][]string{ // the functions and sinks that may write a key
 		string(shard.HealthRow("search")):                   {names.Index: {"search"}},
 		string(shard.HealthRow("archive")):                  {names.Index: {"archive"}},
 		string(shard.ObjectRow("search", "exports", "k#1")): {names.Receive: {"search"}},
@@ -85,7 +86,7 @@ func TestAFunctionWritesTheRowsOfItsOwnSink(t *testing.T) {
 		for _, f := range functions {
 			for name := range c.Sinks {
 				s := &Sink{Name: name, lull: l}
-				if got := mayWrite(s.rowKeys(f), key); got != slices.Contains(want[f], name) {
+				if got := allowedBy(s.rowKeys(f), key); got != slices.Contains(want[f], name) {
 					t.Errorf("%s of %s may write %q: %t", f, name, key, got)
 				}
 			}
@@ -93,16 +94,16 @@ func TestAFunctionWritesTheRowsOfItsOwnSink(t *testing.T) {
 	}
 	enricher := "!health#enrich/old-news"
 	for _, name := range []string{"archive", "search", "vectors"} {
-		if got := mayWrite((&Sink{Name: name, lull: l}).rowKeys(names.Index), enricher); got != (name == "archive") {
+		if got := allowedBy((&Sink{Name: name, lull: l}).rowKeys(names.Index), enricher); got != (name == "archive") {
 			t.Errorf("index of %s may write %q: %t", name, enricher, got)
 		}
 	}
-	if mayWrite((&Sink{Name: "archive", lull: l}).rowKeys(names.Index), "old-news#1", "payroll#1") {
-		t.Error("one key of another sink does not deny the request")
+	if allowedBy((&Sink{Name: "archive", lull: l}).rowKeys(names.Index), "old-news#1", "payroll#1") {
+		t.Error("a request with one key of another sink is not denied")
 	}
 }
 
-// The reader's job stores its progress, and changes no other row.
+// A job of the role reader stores its progress, and may change no other row.
 func TestAReaderWritesTheRowsOfJobsOnly(t *testing.T) {
 	t.Parallel()
 	for key, want := range map[string]bool{
@@ -115,7 +116,7 @@ func TestAReaderWritesTheRowsOfJobsOnly(t *testing.T) {
 		"content#a":                                       false,
 		"content#!run#jobs":                               false,
 	} {
-		if got := mayWrite(jobKeys(), key); got != want {
+		if got := allowedBy(jobKeys(), key); got != want {
 			t.Errorf("reader may write %q: %t", key, got)
 		}
 	}

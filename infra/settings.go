@@ -9,7 +9,7 @@ import (
 
 // The types of internal packages that a stack outside of this module needs.
 type (
-	// Settings are lull.yaml, read.
+	// Settings are the settings in lull.yaml.
 	Settings = config.Config
 	// Lane is one ingest queue of a sink.
 	Lane = flight.Lane

@@ -16,13 +16,13 @@ import (
 	"github.com/lullhq/lull/internal/deploy/names"
 )
 
-// Sink holds all resources that serve one sink. Each sink has its own, so that an unreachable sink
-// fills only its own queue.
+// Sink holds all resources that serve one sink. Each sink has its own resources, so that an
+// unreachable sink fills only its own queue.
 type Sink struct {
 	Name      string
 	Queues    Queues
 	Functions map[names.Function]*Deployed
-	// Machines are the state machines. The setting flight.kind says which of them flights use.
+	// Machines are the state machines, by kind. The setting flight.kind says which kind flights use.
 	Machines map[config.FlightKind]awsstepfunctions.CfnStateMachine
 
 	lull  *Lull
@@ -69,8 +69,8 @@ func (s *Sink) machineARN(kind config.FlightKind) string {
 	return arn("states", "stateMachine:"+s.names().StateMachine(s.Name, kind))
 }
 
-// machineARNs lists both state machines: the functions may start either, and a flight that began in
-// one may continue in the other.
+// machineARNs lists both state machines. The functions may start both, and a flight that started in
+// one state machine may continue in the other.
 func (s *Sink) machineARNs() []string { return every(machineKinds, s.machineARN) }
 
 // The host names that AWS gives to domains and collections. A custom endpoint does not show which
@@ -81,7 +81,8 @@ var (
 	collectionHost = regexp.MustCompile(`^([a-z0-9]{3,40})\.([a-z0-9-]+)\.aoss\.amazonaws\.com(?:\.cn)?$`)
 )
 
-// sinkARN is the ARN of a sink that accepts signed requests: from Props.SinkARNs, or from its URL.
+// sinkARN returns the ARN of a sink that accepts signed requests. It takes the ARN from
+// Props.SinkARNs, or builds it from the sink's URL.
 func (p *Props) sinkARN(sink string) string {
 	if given := p.SinkARNs[sink]; given != "" {
 		return given

@@ -12,7 +12,8 @@ import (
 	"github.com/lullhq/lull/internal/config"
 )
 
-// Properties that emulators ignore, and whose absence is only noticed when they are needed.
+// This file tests properties that emulators ignore. Without these tests, an operator would notice a
+// missing property only when it is needed.
 
 func TestTheTableSurvivesItsStackAndMistakes(t *testing.T) {
 	t.Parallel()
@@ -22,7 +23,7 @@ func TestTheTableSurvivesItsStackAndMistakes(t *testing.T) {
 		"BillingMode":                                "PAY_PER_REQUEST",
 		"TimeToLiveSpecification.AttributeName":      dynamodb.TTLAttribute,
 		"TimeToLiveSpecification.Enabled":            true,
-		"Replicas.#0.DeletionProtectionEnabled":      false, // until the first deploy succeeded
+		"Replicas.#0.DeletionProtectionEnabled":      false, // Props.Protect is set after the first deploy
 		"Replicas.#1":                                nil,
 		"GlobalSecondaryIndexes.#0.IndexName":        dynamodb.IndexName,
 		"GlobalSecondaryIndexes.#1":                  nil,
@@ -35,7 +36,7 @@ func TestTheTableSurvivesItsStackAndMistakes(t *testing.T) {
 	})
 }
 
-// Provisioned capacity is that of the settings, for the table and for its index.
+// The provisioned capacity of the table and of its index comes from the settings.
 func TestProvisionedCapacityIsThatOfTheSettings(t *testing.T) {
 	t.Parallel()
 	s := stackOf(t, "every setting, new")
@@ -60,7 +61,7 @@ func TestProvisionedCapacityIsThatOfTheSettings(t *testing.T) {
 	})
 }
 
-// The table that tests create and the table of the stack have the same definition.
+// The table that tests create has the same definition as the table of the stack.
 func TestTheTableIsTheOneThatTheCodeDefines(t *testing.T) {
 	t.Parallel()
 	s := stackOf(t, plainStack)

@@ -11,8 +11,8 @@ import (
 	"github.com/lullhq/lull/internal/deploy/names"
 )
 
-// newTable creates the table `shards`: billed as the settings say, with point-in-time recovery, and
-// one index, which contains only dead letters and scheduled events.
+// newTable creates the table `shards`, with the billing of the settings and point-in-time recovery.
+// The table has one index, which contains only dead letters and scheduled events.
 func newTable(scope constructs.Construct, p *Props) awsdynamodb.ITableV2 {
 	if name := p.Config.Table.Name; name != "" {
 		return awsdynamodb.TableV2_FromTableName(scope, jsii.String("Table"), jsii.String(name))
@@ -43,7 +43,7 @@ func newTable(scope constructs.Construct, p *Props) awsdynamodb.ITableV2 {
 			ProjectionType: awsdynamodb.ProjectionType_ALL,
 			ReadCapacity:   waiting.ReadCapacity,
 			WriteCapacity:  waiting.WriteCapacity,
-			// The index has its own capacity: a warm table would wait for a cold index.
+			// The index has its own throughput. Writes to a warm table would wait for a cold index.
 			WarmThroughput: p.Warm.warm(),
 		}},
 		Billing:             billing,
@@ -59,12 +59,13 @@ func newTable(scope constructs.Construct, p *Props) awsdynamodb.ITableV2 {
 	})
 }
 
-// autoscaled is a capacity that Application Auto Scaling adjusts. A deploy begins with the least.
+// autoscaled returns a capacity that Application Auto Scaling adjusts. After a deploy, the capacity
+// is the minimum.
 func autoscaled(c config.Capacity) awsdynamodb.Capacity {
 	return awsdynamodb.Capacity_Autoscaled(&awsdynamodb.AutoscaledCapacityOptions{
 		MinCapacity: jsii.Number(float64(c.Min)), MaxCapacity: jsii.Number(float64(c.Max)),
 		TargetUtilizationPercent: jsii.Number(float64(c.Target)),
-		// CloudFormation needs it when a table changes from one billing to the other.
+		// CloudFormation needs SeedCapacity when a table changes from one billing mode to the other.
 		SeedCapacity: jsii.Number(float64(c.Min)),
 	})
 }
@@ -78,7 +79,7 @@ func (p *Props) stream() awsdynamodb.StreamViewType {
 	return awsdynamodb.StreamViewType_NEW_AND_OLD_IMAGES
 }
 
-// warm returns nil if no throughput is set.
+// warm returns the warm throughput for CDK, or nil if no throughput is set.
 func (t Throughput) warm() *awsdynamodb.WarmThroughput {
 	if t == (Throughput{}) {
 		return nil

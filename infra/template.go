@@ -25,8 +25,9 @@ import (
 // templateSink is the name of the only sink of the template.
 const templateSink = "search"
 
-// templateKind is the kind of the template's sink unless a parameter names another. The stacks that
-// are merged have this kind, because their resources are the same for every kind.
+// templateKind is the default kind of the template's sink; a parameter may name another kind. All
+// stacks from which the template is merged have this kind, because the resources are the same for
+// every kind.
 const templateKind = opensearch.Name
 
 // Placeholders for parameters, used if the construct requires a text. finish replaces them. No
@@ -40,12 +41,12 @@ const (
 )
 
 var placeholders = strings.NewReplacer(
-	"${", "${!", // looks like a parameter, but is not one
+	"${", "${!", // escapes a text that only looks like a parameter
 	forStack, "${Stack}", forDomain, "${SinkArn}", forCollection, "${SinkArn}", forSecret, "${SecretArn}",
 )
 
 // templateSettings are the settings that the template gives its functions. All other settings have
-// the release's defaults, from which the template is made, too.
+// the defaults of the release, and the template is made with the same defaults.
 const templateSettings = `{"stack":"${Stack}","sources":${Sources},"collections":${Collections},"sinks":{"` +
 	templateSink + `":{"kind":"${Kind}","url":"${SinkUrl}","index":"${Index}",${Serverless}` +
 	`"versions":${Versions},"applyDelay":"${ApplyDelay}","auth":${AuthSettings}}}}`
@@ -140,11 +141,11 @@ type option struct {
 
 var templateOptions = []option{
 	{"topic", "HasTopic", isSet("Topic"), func(p *Props, s awscdk.Stack) {
-		topic := awssns.Topic_FromTopicArn(s, jsii.String("Topic"), taken(s, "Topic").ValueAsString())
+		topic := awssns.Topic_FromTopicArn(s, jsii.String("Topic"), usedParameter(s, "Topic").ValueAsString())
 		p.Upstreams = []Upstream{{Topic: topic}}
 	}},
 	{"alarms", "HasAlarmTopic", isSet("AlarmTopic"), func(p *Props, s awscdk.Stack) {
-		p.AlarmTopic = awssns.Topic_FromTopicArn(s, jsii.String("AlarmTopic"), taken(s, "AlarmTopic").ValueAsString())
+		p.AlarmTopic = awssns.Topic_FromTopicArn(s, jsii.String("AlarmTopic"), usedParameter(s, "AlarmTopic").ValueAsString())
 	}},
 	{
 		// The condition holds if either list is set. Lambda refuses a VPC with only one of them.
@@ -152,7 +153,7 @@ var templateOptions = []option{
 		"vpc", "HasVpc", not(both(isEmpty("SubnetIds"), isEmpty("SecurityGroupIds"))),
 		func(p *Props, s awscdk.Stack) {
 			p.Vpc = &Vpc{
-				SubnetIDs: listOf(taken(s, "SubnetIds")), SecurityGroupIDs: listOf(taken(s, "SecurityGroupIds")),
+				SubnetIDs: listOf(usedParameter(s, "SubnetIds")), SecurityGroupIDs: listOf(usedParameter(s, "SecurityGroupIds")),
 			}
 		},
 	},
@@ -176,8 +177,8 @@ var templateOptions = []option{
 	},
 }
 
-// taken creates a parameter that the construct refers to.
-func taken(s awscdk.Stack, name string) awscdk.CfnParameter {
+// usedParameter creates a parameter to which the construct refers.
+func usedParameter(s awscdk.Stack, name string) awscdk.CfnParameter {
 	kind, _ := templateParameters[name].(map[string]any)["Type"].(string)
 	p := awscdk.NewCfnParameter(s, jsii.String("Parameter"+name), &awscdk.CfnParameterProps{Type: &kind})
 	p.OverrideLogicalId(&name)
@@ -200,11 +201,11 @@ func (p *Props) authenticate(auth config.Auth, arn string) {
 	}
 }
 
-// Template returns the template of a release, for users who do not write a CDK app in Go. It is the
-// stack that NewLull makes, with parameters. The functions' zips are in a bucket that a parameter
-// names, and the functions read their settings from the environment. Template synthesises the stack
-// of every option, and puts the differences under the option's condition. So the template cannot
-// differ from the construct.
+// Template returns the template of a release, for users who do not write a CDK app in Go. The
+// template describes the stack that NewLull makes, with parameters. The functions' zips are in a
+// bucket that a parameter names, and the functions read their settings from the environment. Template
+// synthesises the stack of every option, and puts the differences under the option's condition. So
+// the template cannot differ from the construct.
 func Template(version string) ([]byte, error) {
 	if !release.IsVersion(version) {
 		return nil, fmt.Errorf(
@@ -292,7 +293,8 @@ func unversioned(template map[string]any) {
 	}
 }
 
-// finish replaces the placeholders by parameters, and adds the parameters and rules.
+// finish replaces placeholders with references to parameters, adds the parameters and rules, and
+// returns the template as JSON.
 func finish(template map[string]any) ([]byte, error) {
 	resources, ok := template["Resources"].(map[string]any)
 	if !ok {
@@ -324,7 +326,7 @@ func finish(template map[string]any) ([]byte, error) {
 	}
 	template["Parameters"] = templateParameters
 	for _, part := range []string{"Resources", "Outputs"} {
-		template[part] = replaced(template[part])
+		template[part] = replacePlaceholders(template[part])
 	}
 	template["Rules"] = templateRules
 	out, err := json.MarshalIndent(template, "", " ")
@@ -350,18 +352,18 @@ func rule(name, value string, assert any, says string) map[string]any {
 	}
 }
 
-// replaced replaces the placeholders by parameters, in every text of v.
-func replaced(v any) any {
+// replacePlaceholders replaces the placeholders in every text of v with references to parameters.
+func replacePlaceholders(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, inner := range v {
-			if name != "Fn::Sub" { // our own, and complete
-				v[name] = replaced(inner)
+			if name != "Fn::Sub" { // lull wrote this text itself, without placeholders
+				v[name] = replacePlaceholders(inner)
 			}
 		}
 	case []any:
 		for i, inner := range v {
-			v[i] = replaced(inner)
+			v[i] = replacePlaceholders(inner)
 		}
 	case string:
 		if v == forSettings {

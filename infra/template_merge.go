@@ -16,8 +16,8 @@ func copyOf(v map[string]any) (out map[string]any, err error) {
 	return out, err
 }
 
-// merge adds to a template what differs between base and variant, under a condition. Depth 1 holds
-// resources and outputs, which have conditions of their own.
+// merge adds the differences between base and variant to a template, under a condition. At depth 1
+// are resources and outputs, which can have a condition themselves.
 func merge(into, base, variant map[string]any, condition string, depth int) error {
 	for name, v := range variant {
 		b, known := base[name]

@@ -60,7 +60,7 @@ func (f filled) value(v any) any {
 	return v
 }
 
-// function evaluates a CloudFormation function, if that needs no call to AWS.
+// function evaluates a CloudFormation function. It returns false if only AWS can evaluate it.
 func (f filled) function(v map[string]any) (any, bool) {
 	pair := func(name string) []any { list, _ := v[name].([]any); return list }
 	switch {
@@ -82,7 +82,7 @@ func (f filled) function(v map[string]any) (any, bool) {
 		return f.value(pair("Fn::Not")[0]) != true, true
 	case v["Fn::And"] != nil:
 		return f.value(pair("Fn::And")[0]) == true && f.value(pair("Fn::And")[1]) == true, true
-	case v["Fn::Join"] != nil: // only of texts, because CDK joins them, too
+	case v["Fn::Join"] != nil: // only if all items are texts, because CDK joins texts in the same way
 		args := pair("Fn::Join")
 		list, ok := f.value(args[1]).([]any)
 		var texts []string
@@ -381,8 +381,8 @@ func checkFunction(t *testing.T, name string, got, want map[string]any, settings
 	variables[lambda.EnvSettings] = forSettings
 }
 
-// If the construct refuses a value, the template does not deploy something else for it:
-// CloudFormation or Lambda refuses it.
+// If the construct refuses a value, the template does not deploy something else instead. CloudFormation
+// or Lambda also refuses the value.
 func TestTheTemplateTakesNoParameterThatTheConstructRefuses(t *testing.T) {
 	t.Parallel()
 	for name, refused := range map[string][]string{

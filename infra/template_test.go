@@ -54,8 +54,8 @@ func (s *template) named(t *testing.T, kind, property, value string) resource {
 	return resource{}
 }
 
-// text writes a value as readable text: a reference as the name of its resource, a join as one
-// text.
+// text returns a value as readable text. A reference becomes the name of its resource, and a join
+// becomes one text.
 func (s *template) text(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -87,7 +87,8 @@ func (s *template) text(v any) string {
 	return string(text)
 }
 
-// reference is the name of a resource, or its path in the stack if it has no name.
+// reference returns the name of a resource, or the path of the resource in the stack if it has no
+// name.
 func (s *template) reference(id string) string {
 	r, ok := s.Resources[id]
 	if !ok {
@@ -182,7 +183,7 @@ func statements(document any) []map[string]any {
 
 // grant is one statement of a role's policy.
 type grant struct {
-	role        string // its path
+	role        string // the path of the role
 	sid         string
 	actions, on []string
 	statement   map[string]any
@@ -200,7 +201,7 @@ func (s *template) grants() []grant {
 	return all
 }
 
-// texts makes one list of a value and a list of values.
+// texts returns a list of texts for a value that may be one text or a list.
 func (s *template) texts(v any) []string {
 	list, ok := v.([]any)
 	if !ok {
@@ -214,8 +215,8 @@ func (s *template) texts(v any) []string {
 	return all
 }
 
-// alias is the alias that a mapping calls, or zero if it calls none. CDK splits the function's name
-// from the alias's ARN and adds the alias's name.
+// alias returns the alias that a mapping calls, or the zero resource if the mapping calls no alias.
+// CDK takes the function's name from the alias's ARN, and appends the alias's name.
 func (s *template) alias(mapping resource) resource {
 	id := word(dig(mapping.Properties["FunctionName"], "Fn::Join", 1, 0, "Fn::Select", 1, "Fn::Split", 1, "Ref"))
 	if r := s.Resources[id]; r.Type == "AWS::Lambda::Alias" &&

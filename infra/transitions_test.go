@@ -23,7 +23,7 @@ import (
 type state struct {
 	settings string // a file below testdata; empty for plainStack's settings
 	change   func(stack awscdk.Stack, p *Props)
-	region   string // empty for a stack of any region
+	region   string // empty if the stack may be in any region
 }
 
 // states are the stacks of docs/transitions.md. Unless noted, they have plainStack's names.
@@ -148,8 +148,8 @@ func deploys(t *testing.T, from, to string) map[transition.Action][]string {
 	return did
 }
 
-// There must be a schema for each type that a stack has. Without the schema, the comparison would
-// take every change for an update in place.
+// Each type of resource in a stack must have a schema. Without a schema, the comparison would treat
+// every change as an update in place.
 func TestEveryTypeOfResourceHasItsSchema(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{plainStack, fullStack, serverlessStack, standardStack, stateStack} {
@@ -162,8 +162,8 @@ func TestEveryTypeOfResourceHasItsSchema(t *testing.T) {
 }
 
 // A property that can only be set at creation never changes while the resource keeps its name,
-// because CloudFormation refuses such a deploy. And no resource takes the name of one that the same
-// deploy removes.
+// because CloudFormation refuses such a deploy. For the same reason, no new resource has the name of
+// a resource that the same deploy removes.
 func TestCreateOnlyPropertiesNeverChangeUnderAFixedName(t *testing.T) {
 	t.Parallel()
 	all := slices.Concat(
@@ -237,7 +237,7 @@ func TestTransitionsDoWhatTheirPageSays(t *testing.T) {
 // The rules that `lull config diff` uses agree with the templates.
 func TestSettingsRulesSayWhatTheTemplatesSay(t *testing.T) {
 	t.Parallel()
-	stackOf(t, plainStack) // makes the settings
+	stackOf(t, plainStack) // this call also creates the settings
 	settings := maps.Clone(stateSettings)
 	settings[plainStack] = deployable(plainStack)
 	all := []string{
@@ -273,15 +273,15 @@ func TestSettingsRulesSayWhatTheTemplatesSay(t *testing.T) {
 // A setting that no test changes might replace a resource without notice.
 func TestTransitionsChangeEverySetting(t *testing.T) {
 	t.Parallel()
-	stackOf(t, plainStack) // this makes the settings
+	stackOf(t, plainStack) // this call also creates the settings
 	never := []string{
-		"stack",                                // another name
-		"table.name", "sinks.<name>.liveQueue", // existing ones
+		"stack",                                // the state "another name" changes it
+		"table.name", "sinks.<name>.liveQueue", // the states with an existing table or queue change them
 		"sinks.<name>.kind",                                                                      // only one kind can be deployed
 		"sinks.<name>.versions",                                                                  // follows from the kind
 		"sinks.<name>.auth.userEnv", "sinks.<name>.auth.passwordEnv", "sinks.<name>.auth.keyEnv", // cannot be deployed
 		"collections.<name>.enrich.headers.env",
-		"sources.<name>.fetch.headers.env", // nor can this
+		"sources.<name>.fetch.headers.env", // cannot be deployed
 	}
 	changed := make(map[string]bool)
 	for _, c := range config.Changes(stateSettings["every setting, old"], stateSettings["every setting, new"]) {
@@ -295,8 +295,8 @@ func TestTransitionsChangeEverySetting(t *testing.T) {
 	}
 }
 
-// Import identifies a resource by the property that its schema names, and supports only types that
-// can be read and listed: REVIEW W1.
+// `cdk import` identifies a resource by the property that the resource's schema names. It supports
+// only types that CloudFormation can read and list: REVIEW W1.
 func TestWhatIsImportedHasTheIdentifierOfItsSchema(t *testing.T) {
 	t.Parallel()
 	for id, r := range stackOf(t, stateStack).Resources {
@@ -308,8 +308,8 @@ func TestWhatIsImportedHasTheIdentifierOfItsSchema(t *testing.T) {
 	}
 }
 
-// Some limits need no fault, because settings cannot reach them. With as many sinks as a stack has
-// room for, the outputs and the environment of a function stay below their limits.
+// Some limits need no fault, because settings cannot reach them. Even with the largest number of
+// sinks, the outputs and the environment of a function stay below the limits of AWS.
 func TestNoSettingReachesALimitWithoutAFault(t *testing.T) {
 	t.Parallel()
 	one, two := stackOf(t, plainStack), stackOf(t, "another sink")

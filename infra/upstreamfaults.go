@@ -17,9 +17,9 @@ import (
 // TLS.
 const maxStatements = 20
 
-// checkUpstreams reports upstreams that a queue's policy cannot admit. Each upstream is a statement
-// in the policy of its queue. An upstream that may send undeliverable messages to the dead-letter
-// queue is also a statement in the policy of that queue.
+// checkUpstreams reports upstreams for which the policy of a queue has no space. Each upstream needs
+// a statement in the policy of its queue. An upstream that may send undeliverable messages to the
+// dead-letter queue also needs a statement in the policy of that queue.
 func (p *Props) checkUpstreams(fs *faultList) {
 	statements := make(map[string]int)
 	for _, u := range p.Upstreams {
@@ -54,13 +54,13 @@ func (p *Props) checkUpstreams(fs *faultList) {
 					"let its own stack say who may send to it, and leave this upstream out")
 			}
 		}
-		if all := p.Config.Companions(u.sink(p.Config)); u.one() && len(all) > 1 {
+		if all := p.Config.Companions(u.sink(p.Config)); u.singleQueue() && len(all) > 1 {
 			fs.add(at+".Sink", all[0],
 				"would be the only one to get events for the sinks "+strings.Join(all, ", ")+": the other sinks never "+
 					"would", "put an SNS topic or an event bus in between, and name it: Topic or Bus (LULL_TOPICS, "+
 					"LULL_EVENT_BUS)")
 		}
-		if u.Sender != nil && u.SenderARN == "" && anybody(u.Sender) {
+		if u.Sender != nil && u.SenderARN == "" && isAnybody(u.Sender) {
 			fs.add(at+".SenderARN", "", "is empty, so every account may send through the service",
 				"set it to the ARN of the resource whose events the service sends, such as the bucket; or make Sender a role or "+
 					"an account")
@@ -104,8 +104,9 @@ func (p *Props) checkTopics(fs *faultList) {
 	}
 }
 
-// anybody reports whether a principal is everybody, or a service, which acts for every account.
-func anybody(who awsiam.IPrincipal) bool {
+// isAnybody reports whether a principal includes every account: it is the principal that means
+// everyone, or a service.
+func isAnybody(who awsiam.IPrincipal) bool {
 	for kind, list := range *who.PolicyFragment().PrincipalJson() {
 		if kind == "Service" || kind == "*" || slices.ContainsFunc(*list, func(s *string) bool { return *s == "*" }) {
 			return true

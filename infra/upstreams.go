@@ -15,8 +15,8 @@ import (
 	"github.com/lullhq/lull/internal/config"
 )
 
-// newUpstreams lets upstream systems send: through a topic, a bus or a pipe, or directly. All but a
-// direct sender reach the queue of every sink of the collections (ADR 0049).
+// newUpstreams lets upstream systems send events: through a topic, a bus or a pipe, or directly. Each
+// of them, except a direct sender, reaches the queues of all sinks of its collections (ADR 0049).
 func (l *Lull) newUpstreams() {
 	subscribed := map[string]bool{}
 	for i, u := range l.props.Upstreams {
@@ -30,7 +30,7 @@ func (l *Lull) newUpstreams() {
 					s.subscribe(u.Topic, queue, !u.enveloped(l.props.Config))
 				}
 			case u.Bus != nil:
-				s.follow(i, u, queue)
+				s.addRule(i, u, queue)
 			case u.Pipe != nil:
 				s.newPipe(u.Pipe, u.lane())
 			default:
@@ -57,10 +57,10 @@ func matchedTopics(c *config.Config) (arns []string) {
 	return arns
 }
 
-// subscribe delivers the topic's messages to the queue. Raw delivery has message attributes and no
-// envelope. Without raw delivery, the envelope names the topic for match rules. If SNS cannot
-// deliver a message, it sends the message to the dead-letter queue. From there dlq sends it to the
-// live queue, as a message that never ran.
+// subscribe delivers the topic's messages to the queue. With raw delivery, messages have attributes
+// and no envelope. Without raw delivery, the envelope names the topic for match rules. If SNS cannot
+// deliver a message, it sends the message to the dead-letter queue. The function dlq then sends the
+// message to the live queue, because lull has not tried the message yet.
 func (s *Sink) subscribe(topic awssns.ITopic, queue awssqs.IQueue, raw bool) {
 	topic.AddSubscription(awssnssubscriptions.NewSqsSubscription(queue, &awssnssubscriptions.SqsSubscriptionProps{
 		RawMessageDelivery: jsii.Bool(raw),
@@ -68,10 +68,10 @@ func (s *Sink) subscribe(topic awssns.ITopic, queue awssqs.IQueue, raw bool) {
 	}))
 }
 
-// follow adds a rule to the bus that sends the events which match the pattern. Events that the rule
-// cannot deliver go to the dead-letter queue. The queue policies are our own, because CDK's target
-// would allow the rules of any account to send to an encrypted queue.
-func (s *Sink) follow(i int, u Upstream, queue awssqs.IQueue) {
+// addRule adds a rule to the bus that sends the events which match the pattern. Events that the rule
+// cannot deliver go to the dead-letter queue. The code writes the queue policies itself, because
+// CDK's target would allow the rules of any account to send to an encrypted queue.
+func (s *Sink) addRule(i int, u Upstream, queue awssqs.IQueue) {
 	id := fmt.Sprintf("Upstream%d", i)
 	rule := awsevents.NewRule(s.scope, jsii.String(id), &awsevents.RuleProps{
 		Description:  jsii.String("lull: sends events to " + s.names().Queue(s.Name, u.lane())),
@@ -89,7 +89,7 @@ func (s *Sink) follow(i int, u Upstream, queue awssqs.IQueue) {
 	}
 }
 
-// admit allows a principal to send to the queue, and nothing else.
+// admit allows a principal to send messages to the queue, and allows nothing else.
 func admit(i int, u Upstream, queue awssqs.IQueue) {
 	var only map[string]any
 	if u.SenderARN != "" {

@@ -6,15 +6,15 @@ import (
 	"github.com/lullhq/lull/internal/aws/reach"
 )
 
-// kinds are the kinds of the options that become CDK constructs. The others are in Props as they
-// are, and Props.ValidateIn looks at them.
+// kinds lists the kind of ARN of each option that becomes a CDK construct. All other options are
+// fields of Props, and Props.ValidateIn checks them.
 var kinds = map[option]reach.Kind{
 	optTopics: reach.Topic, optBus: reach.Bus, optSenders: reach.Sender, optBuckets: reach.Bucket,
 	optStreams: reach.Stream, optKey: reach.Key, optOperators: reach.Person, optAlarmTopic: reach.AlarmTopic,
 }
 
-// refer reports a value that is not of the option's kind, or that AWS does not take from where the
-// stack is.
+// refer reports a value that is not an ARN of the option's kind, or that a stack in this environment
+// cannot use.
 func (r *reader) refer(o option, env *awscdk.Environment, value string) {
 	if value == "" {
 		return

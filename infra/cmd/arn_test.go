@@ -29,29 +29,29 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the table in docs/deploy.md")
 
-// The stack of these tests, and what its ARNs are tried with.
+// The account and region of the stack in these tests, and the kinds of ARNs that the tests try.
 const (
 	ownAccount, ownRegion = "111122223333", "eu-west-1"
 
 	own, region, account, china, gov, fifo, malformed = "own", "region", "account", "china", "gov", "fifo", "malformed"
 )
 
-// namer is one option, field of Props or setting that names a resource of AWS.
-type namer struct {
-	name string // the variable; the field, with [] for an element; or the setting
-	form string // the ARN, with partition, region, account and what ends a FIFO topic's name
+// arnField is one option, field of Props or setting that names a resource of AWS.
+type arnField struct {
+	name string // the variable of an option, the field of Props (with [] for an element), or the setting
+	form string // a format for the ARN, with partition, region, account and the suffix of a FIFO topic
 	set  func(*infra.Props, string)
-	lead string // of an option: what stands before the ARN
-	// taken are the kinds that work, beside own.
-	taken []string
-	// says are words of what to do about the others.
+	lead string // for an option: the text before the ARN
+	// accepted lists the kinds of ARNs that work, in addition to own.
+	accepted []string
+	// says has, for each other kind of ARN, a part of the advice in the fault.
 	says map[string]string
-	junk string // a malformed one, where another service's ARN is not
-	// bare are names and ids that work, where an ARN is not the only way to say it.
-	bare []string
+	junk string // a malformed ARN, if the ARN of another service is not malformed for the field
+	// names lists names and ids that work, if the value need not be an ARN.
+	names []string
 }
 
-// Fakes of CDK's objects that were made elsewhere: only the ARN is known.
+// The fakes stand for CDK objects that were created elsewhere, so that only the ARN is known.
 type (
 	aTopic struct {
 		awssns.ITopic
@@ -80,9 +80,9 @@ func (a aPrincipal) PrincipalJson() *map[string]*[]*string {
 	return &map[string]*[]*string{"AWS": jsii.Strings(a.arn)}
 }
 
-// namers are all that name a resource of AWS. TestEachOptionFieldAndSettingWithAnARNIsInTheTable
-// finds one that is missing.
-func namers() []namer {
+// arnFields lists all options, fields and settings that name a resource of AWS.
+// TestEachOptionFieldAndSettingWithAnARNIsInTheTable finds a missing entry.
+func arnFields() []arnField {
 	const (
 		sns, bus, key, secret = "arn:%s:sns:%s:%s:published%s", "arn:%s:events:%s:%s:event-bus/content",
 			"arn:%s:kms:%s:%s:key/k", "arn:%s:secretsmanager:%s:%s:secret:s-AbCdEf"
@@ -124,13 +124,13 @@ func namers() []namer {
 	toKey := map[string]string{region: "multi-region key", account: "a key of this account"}
 	toAlarms := map[string]string{region: "a topic of this region", fifo: "a standard topic"}
 	others, anywhere := []string{account}, []string{account, region}
-	return []namer{
-		{name: optTopics.env, form: sns, taken: others, says: toTopics},
+	return []arnField{
+		{name: optTopics.env, form: sns, accepted: others, says: toTopics},
 		{
-			name: "Upstreams[].Topic", form: sns, taken: others, says: toTopics,
+			name: "Upstreams[].Topic", form: sns, accepted: others, says: toTopics,
 			set: upstream(func(arn string) infra.Upstream { return infra.Upstream{Topic: aTopic{arn: arn}} }),
 		},
-		{name: optBus.env, form: bus, says: toBus, bare: []string{"default", "content"}},
+		{name: optBus.env, form: bus, says: toBus, names: []string{"default", "content"}},
 		{
 			name: "Upstreams[].Bus", form: bus, says: toBus,
 			set: upstream(func(arn string) infra.Upstream { return infra.Upstream{Bus: aBus{arn: arn}} }),
@@ -155,19 +155,19 @@ func namers() []namer {
 			set: ofKafka(func(k *infra.Kafka, arn string) { k.Cluster = arn }),
 		},
 		{
-			name: "Upstreams[].Pipe.Kafka.SecretARN", form: secret, taken: others, says: toSecrets,
+			name: "Upstreams[].Pipe.Kafka.SecretARN", form: secret, accepted: others, says: toSecrets,
 			set: ofKafka(func(k *infra.Kafka, arn string) { k.SecretARN = arn }),
 		},
 		{
-			name: "Upstreams[].Pipe.Kafka.RootSecretARN", form: secret, taken: others, says: toSecrets,
+			name: "Upstreams[].Pipe.Kafka.RootSecretARN", form: secret, accepted: others, says: toSecrets,
 			set: ofKafka(func(k *infra.Kafka, arn string) { k.RootSecretARN = arn }),
 		},
 		{
-			name: "Upstreams[].Pipe.Kafka.Vpc.SubnetIDs[]", bare: []string{"subnet-a"},
+			name: "Upstreams[].Pipe.Kafka.Vpc.SubnetIDs[]", names: []string{"subnet-a"},
 			set: ofKafka(func(k *infra.Kafka, id string) { k.Vpc = &infra.Vpc{SubnetIDs: []string{id}} }),
 		},
 		{
-			name: "Upstreams[].Pipe.Kafka.Vpc.SecurityGroupIDs[]", bare: []string{"sg-a"},
+			name: "Upstreams[].Pipe.Kafka.Vpc.SecurityGroupIDs[]", names: []string{"sg-a"},
 			set: ofKafka(func(k *infra.Kafka, id string) { k.Vpc = &infra.Vpc{SecurityGroupIDs: []string{id}} }),
 		},
 		{
@@ -175,7 +175,7 @@ func namers() []namer {
 			set: pipe(func(p *infra.Pipe, arn string) { p.RabbitMQ = &infra.Broker{ARN: arn} }),
 		},
 		{
-			name: "Upstreams[].Pipe.RabbitMQ.SecretARN", form: secret, taken: others, says: toSecrets,
+			name: "Upstreams[].Pipe.RabbitMQ.SecretARN", form: secret, accepted: others, says: toSecrets,
 			set: pipe(func(p *infra.Pipe, arn string) { p.RabbitMQ = &infra.Broker{SecretARN: arn} }),
 		},
 		{
@@ -183,34 +183,35 @@ func namers() []namer {
 			set: pipe(func(p *infra.Pipe, arn string) { p.ActiveMQ = &infra.Broker{ARN: arn} }),
 		},
 		{
-			name: "Upstreams[].Pipe.ActiveMQ.SecretARN", form: secret, taken: others, says: toSecrets,
+			name: "Upstreams[].Pipe.ActiveMQ.SecretARN", form: secret, accepted: others, says: toSecrets,
 			set: pipe(func(p *infra.Pipe, arn string) { p.ActiveMQ = &infra.Broker{SecretARN: arn} }),
 		},
-		{name: optSenders.env, form: role, taken: others, bare: []string{"444455556666"}},
+		{name: optSenders.env, form: role, accepted: others, names: []string{"444455556666"}},
 		{
-			name: "Upstreams[].Sender", form: role, taken: others, bare: []string{"444455556666"},
+			name: "Upstreams[].Sender", form: role, accepted: others, names: []string{"444455556666"},
 			set: upstream(func(arn string) infra.Upstream { return infra.Upstream{Sender: aPrincipal{arn: arn}} }),
 		},
 		{name: optBuckets.env, form: "arn:%[1]s:s3:::incoming"},
 		{
-			name: "Upstreams[].SenderARN", form: "arn:%s:sns:%s:%s:topic", junk: "topic", taken: []string{region},
+			name: "Upstreams[].SenderARN", form: "arn:%s:sns:%s:%s:topic", junk: "topic", accepted: []string{region},
 			says: map[string]string{account: "the other account's role"},
 			set:  upstream(func(arn string) infra.Upstream { return infra.Upstream{SenderARN: arn} }),
 		},
-		// The region of requests has to be told then: TestRequestsAreSignedForTheRegionOfTheSink.
-		{name: optSinkARNs.env, lead: "search=", form: "arn:%s:es:%s:%s:domain/content", taken: anywhere},
+		// For a sink in another region, the settings must name the region of requests. See
+		// TestRequestsAreSignedForTheRegionOfTheSink.
+		{name: optSinkARNs.env, lead: "search=", form: "arn:%s:es:%s:%s:domain/content", accepted: anywhere},
 		{
-			name: "SinkARNs[]", form: "arn:%s:es:%s:%s:domain/content", taken: anywhere,
+			name: "SinkARNs[]", form: "arn:%s:es:%s:%s:domain/content", accepted: anywhere,
 			set: func(p *infra.Props, arn string) { p.SinkARNs = map[string]string{"search": arn} },
 		},
-		{name: optSubnets.env, bare: []string{"subnet-a"}},
+		{name: optSubnets.env, names: []string{"subnet-a"}},
 		{
-			name: "Vpc.SubnetIDs[]", bare: []string{"subnet-a"},
+			name: "Vpc.SubnetIDs[]", names: []string{"subnet-a"},
 			set: func(p *infra.Props, id string) { p.Vpc = &infra.Vpc{SubnetIDs: []string{id}} },
 		},
-		{name: optGroups.env, bare: []string{"sg-a"}},
+		{name: optGroups.env, names: []string{"sg-a"}},
 		{
-			name: "Vpc.SecurityGroupIDs[]", bare: []string{"sg-a"},
+			name: "Vpc.SecurityGroupIDs[]", names: []string{"sg-a"},
 			set: func(p *infra.Props, id string) { p.Vpc = &infra.Vpc{SecurityGroupIDs: []string{id}} },
 		},
 		{name: optKey.env, form: key, says: toKey},
@@ -218,30 +219,30 @@ func namers() []namer {
 			name: "Key", form: key, says: toKey,
 			set: func(p *infra.Props, arn string) { p.Key = aKey{arn: arn} },
 		},
-		{name: optReadKeys.env, form: key, taken: others, says: map[string]string{region: "its replica"}},
+		{name: optReadKeys.env, form: key, accepted: others, says: map[string]string{region: "its replica"}},
 		{
-			name: "ReadKeyARNs[]", form: key, taken: others, says: map[string]string{region: "its replica"},
+			name: "ReadKeyARNs[]", form: key, accepted: others, says: map[string]string{region: "its replica"},
 			set: func(p *infra.Props, arn string) { p.ReadKeyARNs = []string{arn} },
 		},
-		{name: optOperators.env, form: role, taken: others},
+		{name: optOperators.env, form: role, accepted: others},
 		{
-			name: "Operators", form: role, taken: others,
+			name: "Operators", form: role, accepted: others,
 			set: func(p *infra.Props, arn string) { p.Operators = aPrincipal{arn: arn} },
 		},
-		{name: optAlarmTopic.env, form: sns, taken: others, says: toAlarms},
+		{name: optAlarmTopic.env, form: sns, accepted: others, says: toAlarms},
 		{
-			name: "AlarmTopic", form: sns, taken: others, says: toAlarms,
+			name: "AlarmTopic", form: sns, accepted: others, says: toAlarms,
 			set: func(p *infra.Props, arn string) { p.AlarmTopic = aTopic{arn: arn} },
 		},
 		{
-			name: "sinks.<name>.auth.secretARN", form: secret, taken: others, says: toSecrets,
+			name: "sinks.<name>.auth.secretARN", form: secret, accepted: others, says: toSecrets,
 			set: ofSink(func(s *config.Sink, arn string) {
 				s.Auth = config.Auth{Kind: config.AuthBasic, SecretARN: arn}
 			}),
 		},
 		{
 			name: "sources.<name>.fetch.headers.secretARN", form: secret,
-			taken: others, says: toSecrets,
+			accepted: others, says: toSecrets,
 			set: func(p *infra.Props, arn string) {
 				s := p.Config.Sources["native"]
 				s.Fetch = &source.Fetch{Headers: source.Headers{SecretARN: arn}}
@@ -250,22 +251,22 @@ func namers() []namer {
 		},
 		{
 			name: "collections.<name>.enrich.functionARN",
-			form: "arn:%s:lambda:%s:%s:function:embed", taken: anywhere,
+			form: "arn:%s:lambda:%s:%s:function:embed", accepted: anywhere,
 			set: ofCollection(func(e *config.Enrich, arn string) {
 				e.Kind, e.URL, e.FunctionARN = config.EnrichLambda, "", arn
 			}),
 		},
 		{
 			name: "collections.<name>.enrich.headers.secretARN",
-			form: secret, taken: others, says: toSecrets,
+			form: secret, accepted: others, says: toSecrets,
 			set: ofCollection(func(e *config.Enrich, arn string) { e.Headers.SecretARN = arn }),
 		},
 	}
 }
 
-// notNamers are the texts among the options, the fields of Props and the settings that name no
-// resource that the stack uses.
-var notNamers = map[string]string{
+// withoutARN lists the options, fields and settings that are texts, but do not name a resource that
+// the stack uses.
+var withoutARN = map[string]string{
 	"AssetDir": "a folder", "Release.Version": "a release", "Release.Sum": "a checksum", "Release.URL": "a folder",
 	"Architecture": "a choice", "LogLevel": "a choice", "LogRetention": "a choice",
 	"Upstreams[].Sink": "of the settings", "Upstreams[].Lane": "a choice", "Upstreams[].Pipe.Name": "the stack makes it",
@@ -278,8 +279,8 @@ var notNamers = map[string]string{
 	"sources.<name>.match[].stream": "is compared with what messages say, of whatever place",
 }
 
-// arnOf is the ARN of a kind.
-func (n namer) arnOf(kind string) string {
+// arnOf returns an ARN of this kind.
+func (n arnField) arnOf(kind string) string {
 	in, at, who, end := "aws", ownRegion, ownAccount, ""
 	switch kind {
 	case account:
@@ -300,13 +301,15 @@ func (n namer) arnOf(kind string) string {
 	return arn
 }
 
-// has reports whether ARNs of the resource can be of the kind: that of a role has no region.
-func (n namer) has(kind string) bool {
+// has reports whether the resource has ARNs of this kind. For example, the ARN of a role has no
+// region, so a role has no ARN of another region.
+func (n arnField) has(kind string) bool {
 	return kind == own || kind == china || kind == gov || kind == malformed || n.arnOf(kind) != n.arnOf(own)
 }
 
-// faultOf is what a stack of one's own account and region says of a value; empty if it takes it.
-func (n namer) faultOf(t *testing.T, value string) string {
+// faultFor returns the fault that a stack in the own account and region reports for a value, or "" if
+// the stack accepts the value.
+func (n arnField) faultFor(t *testing.T, value string) string {
 	t.Helper()
 	vars := map[string]string{
 		"LULL_CONFIG": settings(t, good+"    auth: {kind: sigv4}\n"), "LULL_STATE_ONLY": "true",
@@ -341,17 +344,18 @@ func (n namer) faultOf(t *testing.T, value string) string {
 	return ""
 }
 
-// Each option, field and setting takes what works, and refuses the rest with what to do.
+// Each option, field and setting accepts an ARN that works. It refuses any other ARN, and the fault
+// says what to do.
 func TestAnARNThatCannotWorkIsRefusedWithWhatToDo(t *testing.T) {
 	t.Parallel()
-	for _, n := range namers() {
-		for _, name := range n.bare {
+	for _, n := range arnFields() {
+		for _, name := range n.names {
 			t.Run(n.name+" "+name, func(t *testing.T) {
 				t.Parallel()
-				if fault := n.faultOf(t, name); fault != "" {
+				if fault := n.faultFor(t, name); fault != "" {
 					t.Error(fault)
 				}
-				if fault := n.faultOf(t, "!"+name); !strings.Contains(fault, "write ") {
+				if fault := n.faultFor(t, "!"+name); !strings.Contains(fault, "write ") {
 					t.Errorf("malformed: got %q", fault)
 				}
 			})
@@ -362,9 +366,9 @@ func TestAnARNThatCannotWorkIsRefusedWithWhatToDo(t *testing.T) {
 			}
 			t.Run(n.name+" "+n.arnOf(kind), func(t *testing.T) {
 				t.Parallel()
-				fault, want := n.faultOf(t, n.arnOf(kind)), n.says[kind]
+				fault, want := n.faultFor(t, n.arnOf(kind)), n.says[kind]
 				switch {
-				case kind == own || slices.Contains(n.taken, kind):
+				case kind == own || slices.Contains(n.accepted, kind):
 					if fault != "" {
 						t.Errorf("refused: %s", fault)
 					}
@@ -374,7 +378,7 @@ func TestAnARNThatCannotWorkIsRefusedWithWhatToDo(t *testing.T) {
 				case kind == malformed:
 					want = "write "
 				case kind == fifo && want == "":
-					t.Fatal("nothing says what becomes of a FIFO topic")
+					t.Fatal("the table has no advice for a FIFO topic")
 				}
 				if want == "" || !strings.Contains(fault, want) {
 					t.Errorf("got %q, want it refused with %q", fault, want)
@@ -384,20 +388,20 @@ func TestAnARNThatCannotWorkIsRefusedWithWhatToDo(t *testing.T) {
 	}
 }
 
-// A new option, field or setting with a text or an object of CDK's has to be placed: in the table,
-// or among those that name nothing.
+// Each option, field and setting that is a text or an object of CDK must be either in arnFields or in
+// withoutARN. The test finds a new one that is in neither list.
 func TestEachOptionFieldAndSettingWithAnARNIsInTheTable(t *testing.T) {
 	t.Parallel()
 	placed, unused := make(map[string]bool), make(map[string]bool)
-	for _, n := range namers() {
+	for _, n := range arnFields() {
 		placed[n.name], unused[n.name] = true, true
 	}
-	for name := range notNamers {
+	for name := range withoutARN {
 		unused[name] = true
 	}
 	check := func(name string) {
 		delete(unused, name)
-		if _, ok := notNamers[name]; ok == placed[name] {
+		if _, ok := withoutARN[name]; ok == placed[name] {
 			t.Errorf("%s: in the table: %t, among those that name no resource: %t; want one", name, placed[name], ok)
 		}
 	}
@@ -417,7 +421,7 @@ func TestEachOptionFieldAndSettingWithAnARNIsInTheTable(t *testing.T) {
 	}
 }
 
-// fields calls check for the path of each text and each object of CDK's.
+// fields calls check for the path of each text and each object of CDK in a type.
 func fields(of reflect.Type, at string, check func(string)) {
 	switch {
 	case of == reflect.TypeFor[*infra.Settings]() || of == reflect.TypeFor[*awsevents.EventPattern]():
@@ -438,7 +442,8 @@ func fields(of reflect.Type, at string, check func(string)) {
 	}
 }
 
-// Requests to a sink in another region were signed for the stack's, and refused one by one.
+// Requests to a sink in another region were once signed for the region of the stack, and the sink
+// refused every request.
 func TestRequestsAreSignedForTheRegionOfTheSink(t *testing.T) {
 	t.Parallel()
 	const domain = "sinks:\n  search:\n    kind: opensearch\n    index: lull-{collection}\n" +
@@ -475,7 +480,8 @@ func TestRequestsAreSignedForTheRegionOfTheSink(t *testing.T) {
 	}
 }
 
-// An environment that nobody named may be any: only what works nowhere is refused.
+// Without an environment, the stack may be deployed to any region. So only an ARN that works in no
+// region is refused.
 func TestWithoutAnEnvironmentRegionsAreNotJudged(t *testing.T) {
 	t.Parallel()
 	for arn, want := range map[string]int{
@@ -507,11 +513,11 @@ func TestWithoutAnEnvironmentRegionsAreNotJudged(t *testing.T) {
 	}
 }
 
-// refusal is a fault that says why, and what to do.
+// refusal matches the text of a fault. Its group is the advice.
 var refusal = regexp.MustCompile(
 	`(?:is not in the stack's region \S+|is not of the stack's account \d+|is a FIFO topic): (.*?)(?: \(LULL_[A-Z_]+\))?$`)
 
-// The page's table is what the stack says, word for word.
+// The table on the page repeats the faults of the stack word for word.
 func TestThePageSaysWhatEachARNMayBe(t *testing.T) {
 	t.Parallel()
 	const page = "../../docs/deploy.md"
@@ -520,22 +526,22 @@ func TestThePageSaysWhatEachARNMayBe(t *testing.T) {
 	type line struct{ region, account, fifo string }
 	var order []line
 	lines := make(map[line][]string)
-	for _, n := range namers() {
+	for _, n := range arnFields() {
 		if n.form == "" {
-			continue // an id
+			continue // the field has an id, and not an ARN
 		}
 		name := "`" + strings.TrimSuffix(strings.TrimPrefix(n.name, "Upstreams[]."), "[]") + "`"
 		said := func(kind string) string {
 			if !n.has(kind) {
 				return "-"
 			}
-			fault := n.faultOf(t, n.arnOf(kind))
+			fault := n.faultFor(t, n.arnOf(kind))
 			if fault == "" {
 				return "yes"
 			}
 			m := refusal.FindStringSubmatch(fault)
 			if m == nil {
-				t.Fatalf("%s: %s says not why", n.name, fault)
+				t.Fatalf("%s: the fault %s does not say why", n.name, fault)
 			}
 			return m[1]
 		}

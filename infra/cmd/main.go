@@ -21,7 +21,7 @@ import (
 	"github.com/lullhq/lull/infra"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/deploy/release"
-	_ "github.com/lullhq/lull/sink/builtin/local" // to tell a sink in one process from a kind that does not exist
+	_ "github.com/lullhq/lull/sink/builtin/local" // so that faults distinguish local kinds from unknown kinds
 )
 
 func main() {
@@ -54,7 +54,7 @@ func run(lookup func(string) (string, bool)) error {
 	if err := errors.Join(err, o.validate(), needNode(lookup)); err != nil {
 		return err
 	}
-	dir, _ := lookup(envOutDir) // CDK itself would take a folder for temporary files
+	dir, _ := lookup(envOutDir) // without a folder, CDK would write to a temporary folder
 	if dir, err = filepath.Abs(cmp.Or(dir, "cdk.out")); err != nil {
 		return err
 	}
@@ -74,7 +74,8 @@ func run(lookup func(string) (string, bool)) error {
 	return os.WriteFile(filepath.Join(*out.Directory(), "import.json"), text, 0o600)
 }
 
-// needNode returns an error if Node is missing, before CDK panics. JSII_NODE names another program.
+// needNode returns an error if Node is missing, because CDK would panic without Node. The variable
+// JSII_NODE may name another program.
 func needNode(lookup func(string) (string, bool)) error {
 	program, _ := lookup(envNode)
 	if _, err := exec.LookPath(cmp.Or(program, "node")); err != nil {

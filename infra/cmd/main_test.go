@@ -36,7 +36,7 @@ func settings(t *testing.T, text string) string {
 
 const good = "sinks:\n  search:\n    kind: opensearch\n    index: lull-{collection}\n    url: https://search.example.org\n"
 
-// environment is a lookup in a map.
+// environment returns a function that looks up variables in a map.
 func environment(m map[string]string) func(string) (string, bool) {
 	return func(name string) (string, bool) {
 		v, ok := m[name]
@@ -120,7 +120,8 @@ func TestFaultsOfOptionsAndSettingsComeAtOnce(t *testing.T) {
 	}
 }
 
-// An ARN of another kind is found before anything is deployed, by the variable that holds it.
+// If a variable contains an ARN of the wrong kind, a fault names the variable before anything is
+// deployed.
 func TestWrongARNsNameTheirVariable(t *testing.T) {
 	t.Parallel()
 	const role = "arn:aws:iam::111122223333:role/support"
@@ -230,7 +231,8 @@ func TestSettingsThatCannotBeReadSayWhere(t *testing.T) {
 	}
 }
 
-// In a clone the functions are those of make build; a release's are named with their version.
+// In a clone, the functions come from make build. For a release, the options name the version of the
+// functions.
 func TestWhereTheFunctionsComeFrom(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -259,7 +261,8 @@ func TestWhereTheFunctionsComeFrom(t *testing.T) {
 	}
 }
 
-// A template is of a release: a program of none has to be told which.
+// A template needs the version of a release. A program that belongs to no release must be given a
+// version.
 func TestATemplateNeedsAVersion(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "lull.template.json")
@@ -283,9 +286,10 @@ func TestUsageListsEveryOption(t *testing.T) {
 	}
 }
 
-// A topic that leaves the list, or another order, touches no other topic's subscription. SNS
-// answers a second subscription with the one that exists, so that a deploy which gives one another
-// id would remove it.
+// If a topic is removed from the list, or the order of topics changes, the subscriptions of the other
+// topics do not change. If a subscription got another id, CloudFormation would create it again before
+// it deletes the old one. SNS would return the existing subscription, which CloudFormation would then
+// delete.
 func TestSubscriptionsStayWhenTheListOfTopicsChanges(t *testing.T) {
 	dist := programs(t)
 	path := settings(t, good)
@@ -343,7 +347,7 @@ func TestSubscriptionsStayWhenTheListOfTopicsChanges(t *testing.T) {
 	}
 }
 
-// programs are a folder of functions' programs that pass for arm64's.
+// programs returns a folder with files that look like the functions' programs for arm64.
 func programs(t *testing.T) (dist string) {
 	t.Helper()
 	dist = t.TempDir()
@@ -363,8 +367,8 @@ func programs(t *testing.T) (dist string) {
 	return dist
 }
 
-// Whoever runs the program itself finds its template where -help says. Upstreams that no queue can
-// take in are a fault like others.
+// A user who runs the program without CDK finds the template in the folder that -help names. Too many
+// upstreams for a queue are a fault like other faults.
 func TestItWritesToTheFolderThatHelpNames(t *testing.T) {
 	vars := map[string]string{
 		"LULL_CONFIG": settings(t, good), "LULL_DIST": programs(t), "LULL_SENDERS": "100000000000",
@@ -386,7 +390,7 @@ func TestItWritesToTheFolderThatHelpNames(t *testing.T) {
 	}
 }
 
-// Without Node, CDK panics.
+// Without Node, CDK would panic. So an error names Node before that.
 func TestMissingNodeIsNamed(t *testing.T) {
 	t.Parallel()
 	for name, vars := range map[string]map[string]string{
@@ -400,7 +404,7 @@ func TestMissingNodeIsNamed(t *testing.T) {
 	}
 }
 
-// The name is in the names of alarms, and no pipe of the sink may have the same.
+// The name of a pipe is part of the names of alarms. Two pipes of a sink must not have the same name.
 func TestAPipeIsNamedAfterItsStream(t *testing.T) {
 	t.Parallel()
 	const at = ":eu-west-1:111122223333:"

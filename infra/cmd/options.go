@@ -132,7 +132,7 @@ const (
 	envAccount = "CDK_DEFAULT_ACCOUNT"
 	envRegion  = "CDK_DEFAULT_REGION"
 	envOutDir  = "CDK_OUTDIR"
-	envNode    = "JSII_NODE" // jsii's own
+	envNode    = "JSII_NODE" // a variable of jsii
 )
 
 // options are the settings of the app, before they become CDK constructs.
@@ -211,7 +211,7 @@ func read(lookup func(string) (string, bool)) (*options, error) {
 	return o, errors.Join(r.errs...)
 }
 
-// check validates the options that Props can check only after they are CDK constructs.
+// check validates those options that Props can only check when they have become CDK constructs.
 func (o *options) check(r *reader) {
 	if (o.bus == "") != (len(o.sources) == 0) {
 		r.fault(optBus, "and "+optSources.env+" belong together: set both")
@@ -283,16 +283,16 @@ func (o *options) complete(stack constructs.Construct) {
 	}
 }
 
-// topicID is a topic's id in the stack, and a part of its subscriptions' ids. It depends on the
-// ARN, not on the place in the list: if an id passed to another topic, the old subscription would
-// be lost.
+// topicID returns a topic's id in the stack, which is also a part of the ids of its subscriptions.
+// The id depends on the ARN, and not on the position in the list. If another topic got the same id,
+// the old subscription would be lost.
 func topicID(arn string) string {
 	sum := sha256.Sum256([]byte(arn))
 	return "Topic" + hex.EncodeToString(sum[:6])
 }
 
-// streamID is the name of a stream's pipe, which its alarms show. It is the beginning of the
-// table's or stream's name, and a hash of the whole ARN, as for a topic.
+// streamID returns the name of a stream's pipe, which alarms of the pipe show. It is the beginning of
+// the table's or stream's name, and a hash of the whole ARN.
 func streamID(arn string) string {
 	_, name, _ := strings.Cut(arn, "/")
 	name, _, _ = strings.Cut(name, "/")

@@ -11,7 +11,8 @@ import (
 	"github.com/lullhq/lull/internal/seam/flight"
 )
 
-// contextOf is the context from the CDK command line; empty without one.
+// contextOf returns the context from the CDK command line. Without a context, it returns an empty
+// map.
 func contextOf(lookup func(string) (string, bool)) (context map[string]any, err error) {
 	if text, _ := lookup(envContext); text != "" {
 		err = json.Unmarshal([]byte(text), &context)
@@ -61,7 +62,7 @@ func (r *reader) warm() (t infra.Throughput) {
 
 var errNotARN = errors.New("not an ARN")
 
-// pairs reads a list of names and values; form describes one entry.
+// pairs reads a list of names and values. The argument form describes one entry, for faults.
 func pairs[K ~string, V any](r *reader, o option, form string, parse func(string) (V, error)) map[K]V {
 	m := make(map[K]V)
 	for _, item := range r.list(o) {
