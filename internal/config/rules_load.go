@@ -25,6 +25,11 @@ const (
 // It is the limit of a lane that sets no limit.
 const accountConcurrency = 1_000
 
+// PollerRate is how many messages a second one poller of an event source mapping receives, with the
+// time in which its function runs: it receives ten with each request. AWS publishes no figure. The
+// simulator's pollers receive 400, and this leaves a quarter of it free.
+const PollerRate = 300
+
 // unreserved is the part of accountConcurrency that AWS keeps for functions without a reservation.
 const unreserved = 100
 
@@ -45,6 +50,12 @@ var loadRules = []Rule{
 	{
 		"live-concurrency", "queues.live.maxConcurrency is 0 or at least 2: the mapping accepts no smaller number.",
 		checkLiveConcurrency,
+	},
+	{
+		"live-pollers",
+		"queues.live.maxConcurrency, unless it is 0, is at least queues.expectedRate / 300: AWS gives a mapping no more " +
+			"pollers than that, and a poller receives about 300 messages a second.",
+		checkLivePollers,
 	},
 	{
 		"flight-starts",
@@ -121,6 +132,12 @@ func (c *Config) fits(l traffic) float64 {
 	return l.known + math.Floor(room/c.held(*l.rest).Seconds())
 }
 
+// Room is how many messages a second a sink's queue has room for, if it carries no other
+// collection.
+func (c *Config) Room(collection string) float64 {
+	return float64(c.Queues.MaxInFlight) / c.held(timing{Debounce: c.For(collection)}).Seconds()
+}
+
 // expectedRate is the default traffic of a queue, usually usualRate. It is less if the queue cannot
 // hold the messages of usualRate. It is also less if those messages would start more Standard
 // executions than the quota allows.
@@ -195,6 +212,20 @@ func checkLiveConcurrency(c *Config, f *checker) {
 	if n := c.Queues.Live.MaxConcurrency; n > 0 && n < minConcurrency {
 		f.fault("queues.live.maxConcurrency", n, "is less than a mapping accepts", "write at least 2, or 0 for no limit")
 	}
+}
+
+// checkLivePollers compares the traffic with what the mapping's pollers receive. Without a limit,
+// AWS adds pollers up to 1,250, which is enough for any queue.
+func checkLivePollers(c *Config, f *checker) {
+	n, rate := c.Queues.Live.MaxConcurrency, c.Queues.ExpectedRate
+	if n < minConcurrency || n*PollerRate >= rate {
+		return
+	}
+	f.fault("queues.live.maxConcurrency", n, fmt.Sprintf(
+		"allows %d pollers, which receive about %d messages a second: fewer than the queues.expectedRate of %d",
+		n, n*PollerRate, rate),
+		fmt.Sprintf("raise it to at least %d, write 0 for no limit, or lower queues.expectedRate",
+			(rate+PollerRate-1)/PollerRate))
 }
 
 // checkFlightStarts counts one flight per batch. A batch is closed when it has reached its size or

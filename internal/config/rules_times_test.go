@@ -379,6 +379,12 @@ var brokenTimes = []broken{
 		breaks:  func(c *Config) { c.Queues.Live.MaxConcurrency = 1 },
 		setting: "queues.live.maxConcurrency", fix: "write at least 2, or 0 for no limit",
 	},
+	{
+		rule:    "live-pollers",
+		holds:   func(c *Config) { c.Queues.Live.MaxConcurrency, c.Queues.ExpectedRate = 17, 5_000 },
+		breaks:  func(c *Config) { c.Queues.Live.MaxConcurrency = 16 },
+		setting: "queues.live.maxConcurrency", fix: "raise it to at least 17, write 0 for no limit",
+	},
 }
 
 // brokenOverrides breaks the same rules with a collection's own timing. The fault then names the

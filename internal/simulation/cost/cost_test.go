@@ -201,7 +201,7 @@ func TestALoadThatCannotBeIsNamed(t *testing.T) {
 	for wrong, change := range map[string]func(l *Load){
 		"events a second":    func(l *Load) { l.Rate = -1 },
 		"NaN events":         func(l *Load) { l.Rate = math.NaN() },
-		"2000 events":        func(l *Load) { l.Rate = 2000 },
+		"200000 events":      func(l *Load) { l.Rate = 200_000 },
 		"% of the capacity":  func(l *Load) { l.Used = 101 },
 		"one an hour":        func(l *Load) { l.Rate = 1e-9 },
 		"bursts of 0":        func(l *Load) { l.Burst = 0 },

@@ -21,6 +21,7 @@ type Estimate struct {
 	Prices  string  `json:"prices"`
 	Load    Load    `json:"load"`
 	Sinks   int     `json:"sinks"`
+	Parts   int     `json:"parts"` // stacks that share the load, because one would hold too many messages
 	Events  float64 `json:"eventsPerMonth"`
 	Floor   Bill    `json:"floor"`
 	Ceiling Bill    `json:"ceiling"`
@@ -56,14 +57,23 @@ func Of(ctx context.Context, c *config.Config, load Load) (e Estimate, err error
 		return e, err
 	}
 	e = Estimate{
-		Prices: price.USEast1.Region + " " + price.USEast1.Date, Load: load, Sinks: len(c.Sinks), Events: load.events(),
+		Prices: price.USEast1.Region + " " + price.USEast1.Date, Load: load, Sinks: len(c.Sinks),
+		Parts: parts(c, load), Events: load.events(),
 		provisioned: c.Table.Billing == config.Provisioned,
 	}
-	if e.Floor, err = bill(ctx, c, load, idle, fewest(c.Queues.Live), true); err != nil {
+	part := load.part(e.Parts)
+	if expected := int(math.Ceil(part.Rate)); expected > c.Queues.ExpectedRate {
+		c.Queues.ExpectedRate = expected // c is a copy of its own
+	}
+	busy := int(math.Ceil(part.Rate / config.PollerRate))
+	if e.Floor, err = bill(ctx, c, part, idle, max(fewest(c.Queues.Live), busy), true); err != nil {
 		return e, err
 	}
-	e.Ceiling, err = bill(ctx, c, load, idle, FirstPollers, false)
-	return e, err
+	if e.Ceiling, err = bill(ctx, c, part, idle, max(FirstPollers, busy), false); err != nil {
+		return e, err
+	}
+	e.Floor, e.Ceiling = e.Floor.times(e.Parts), e.Ceiling.times(e.Parts)
+	return e, nil
 }
 
 // Native returns the settings with one source for the simulated native events. The estimate

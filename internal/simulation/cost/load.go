@@ -27,7 +27,7 @@ type Load struct {
 
 // Bounds of a Load.
 const (
-	MaxRate   = 1_000 // events a second; a simulation cannot hold more
+	MaxRate   = 100_000 // events a second
 	MaxBurst  = 100
 	minHours  = 0.02 // about a minute
 	maxBytes  = 64 << 10
@@ -64,8 +64,8 @@ func (l Load) events() float64 { return l.Rate * l.Hours * 3600 * 30 }
 
 const (
 	// sample is the number of simulated events. The simulated time is at least shortest and at most
-	// longest.
-	sample            = 6_000
+	// longest. There are never more events than most, because a simulation cannot hold more.
+	sample, most      = 6_000, 100_000
 	shortest, longest = time.Minute, 7 * 24 * time.Hour
 	rows              = 100 // documents of an unused stack
 	minBytes          = 200
@@ -76,9 +76,7 @@ const (
 func (l Load) upstream() sim.Upstream {
 	of := func(events float64) time.Duration { return time.Duration(events / l.Rate * float64(time.Second)) }
 	lasting := max(min(of(sample), longest), shortest)
-	if l.Most > 0 {
-		lasting = min(lasting, of(float64(l.Most)))
-	}
+	lasting = min(lasting, of(float64(cmp.Or(l.Most, most))))
 	up := sim.Upstream{Calm: lasting + l.Spread}
 	r := rand.New(rand.NewPCG(1, 0x636f7374))
 	gap := func() time.Duration {

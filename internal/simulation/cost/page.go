@@ -18,9 +18,12 @@ func (e Estimate) String() string {
 	if l.Rate == 0 {
 		fmt.Fprintf(&b, "A month without events")
 	} else {
-		fmt.Fprintf(&b, "A month of %.4g events a second in bursts of %d, %g hours a day", l.Rate, l.Burst, l.Hours)
+		fmt.Fprintf(&b, "A month of %s events a second in bursts of %d, %g hours a day", rate(l.Rate), l.Burst, l.Hours)
 	}
 	fmt.Fprintf(&b, "; %d sink%s, %d documents\n", e.Sinks, map[bool]string{true: "s"}[e.Sinks > 1], l.Documents)
+	if e.Parts > 1 {
+		fmt.Fprintf(&b, "In %d stacks of %s events a second each\n", e.Parts, rate(l.Rate/float64(e.Parts)))
+	}
 	if e.provisioned {
 		fmt.Fprintf(&b, "Provisioned table, %.4g %% of its capacity used on average\n", cmp.Or(l.Used, UsualUse))
 	}
@@ -47,6 +50,14 @@ func (e Estimate) String() string {
 	fmt.Fprintf(&b, "\nList prices, %s; other regions differ. Not in it: free tiers, data transfer, NAT.\n",
 		e.Prices)
 	return trailing.ReplaceAllString(b.String(), "")
+}
+
+// rate is a number of events a second.
+func rate(n float64) string {
+	if n >= 1e4 {
+		return fmt.Sprintf("%.0f", n)
+	}
+	return fmt.Sprintf("%.4g", n)
 }
 
 // trailing matches the blanks that fill the last column of the table.

@@ -32,7 +32,7 @@ type Strain struct {
 
 // Bounds of a Load. The bounds limit the memory of a simulation.
 const (
-	MaxRate      = 1000
+	MaxRate      = 10_000
 	MaxBurst     = 100
 	MaxSpread    = time.Minute
 	MaxDocuments = 1_000_000
