@@ -197,7 +197,8 @@ func (o *oracle) dropped(f deadletter.Facts) {
 		return
 	}
 	e.parked = false
-	if e.outdone = o.done(e); !e.outdone && !e.given {
+	// Nobody needs the dead letter of a version that an operator took back by a reset.
+	if e.outdone = o.done(e); !e.outdone && !e.given && !o.ledger(f.Doc).tookBack(e.key) {
 		o.violate("a dead letter stays until its version is committed", fmt.Sprintf("%s %s", f.Doc, f.Key))
 	}
 }

@@ -98,8 +98,14 @@ func TestASlowSinkGetsWhatItTakes(t *testing.T) {
 			if refused > most {
 				t.Errorf("answered %.3f with 429, want at most %.2f", refused, most)
 			}
-			if r.Extremes != (Extremes{Receives: r.Extremes.Receives}) || r.Extremes.Receives > 10 {
-				t.Errorf("%+v, want neither refusals nor dead letters, and ten receives at most", r.Extremes)
+			// Each wait of a message is at least an eighth of its age. So twice the time adds at most six
+			// receives, which is 8 ln 2.
+			receives := 10
+			if lasting == 8*time.Minute {
+				receives = 16
+			}
+			if r.Extremes != (Extremes{Receives: r.Extremes.Receives}) || r.Extremes.Receives > receives {
+				t.Errorf("%+v, want neither refusals nor dead letters, and %d receives at most", r.Extremes, receives)
 			}
 			t.Logf("given %.2f of what it takes, %.3f answered with 429; versions written after %s, %s at p99, $%.2f a million",
 				of, refused, aged(all, 0.5), aged(all, 0.99), r.Summary(NoFaults).Bill.PerMillion)
