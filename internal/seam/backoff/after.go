@@ -11,8 +11,9 @@ import (
 // indexing for a day.
 const maxAfter = time.Hour
 
-// After parses the header Retry-After and returns the wait, 0 for none, an hour at most. The header
-// holds seconds or an HTTP date. A date is relative to the answer's own date, if it has one.
+// After parses the header Retry-After and returns the wait. The wait is 0 if the header has none,
+// and at most an hour. The header holds seconds or an HTTP date. A date is relative to the date of
+// the answer, if the answer has one.
 func After(h http.Header, now time.Time) time.Duration {
 	text := strings.TrimSpace(h.Get("Retry-After"))
 	if seconds, err := strconv.ParseUint(text, 10, 32); err == nil {

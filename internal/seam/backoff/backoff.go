@@ -22,8 +22,8 @@ type Policy struct {
 // Row is the policy for single calls to the table, S3 and Step Functions inside an invocation.
 func Row() Policy { return Policy{Min: 50 * time.Millisecond, Max: 800 * time.Millisecond, Tries: 4} }
 
-// Delay returns the wait before try n+1: a random part of min(Max, Min x 2^n). It is random so that
-// many callers do not try at the same moment. A negative n counts as 0.
+// Delay returns the wait before try n+1: a random part of min(Max, Min x 2^n). The wait is random
+// so that many callers do not try at the same moment. A negative n counts as 0.
 func (p Policy) Delay(n int) time.Duration {
 	d := p.Max
 	if n = max(n, 0); n < 32 && p.Min<<n > 0 && p.Min<<n < p.Max {
@@ -36,9 +36,9 @@ func (p Policy) Delay(n int) time.Duration {
 	return time.Duration(j() * float64(d))
 }
 
-// Do calls f until it succeeds, its error is final, the tries are used up or ctx ends. It returns
-// the last error. A refused condition is final. It must be safe to repeat f after an unknown
-// outcome, as it is for conditional writes with a token.
+// Do calls f until f succeeds, the error of f is final, the tries are used up or ctx ends. Do
+// returns the last error. A refused condition is final. It must be safe to repeat f after an
+// unknown outcome, as it is for conditional writes with a token.
 func (p Policy) Do(ctx context.Context, c clock.Clock, f func() error) error {
 	for n := 0; ; n++ {
 		err := f()
@@ -51,7 +51,7 @@ func (p Policy) Do(ctx context.Context, c clock.Clock, f func() error) error {
 	}
 }
 
-// Get is Do for a call with a result, under the policy Row.
+// Get calls f as Do does, for an f that has a result.
 func Get[T any](ctx context.Context, c clock.Clock, f func() (T, error)) (out T, err error) {
 	err = Row().Do(ctx, c, func() (err error) {
 		out, err = f()
@@ -60,11 +60,11 @@ func Get[T any](ctx context.Context, c clock.Clock, f func() (T, error)) (out T,
 	return out, err
 }
 
-// Do is Policy.Do under the policy Row.
+// Do calls f under the policy Row, as [Policy.Do] does.
 func Do(ctx context.Context, c clock.Clock, f func() error) error { return Row().Do(ctx, c, f) }
 
-// WithClock takes the jitter from the clock, if the policy has none and the clock can draw it. A
-// simulated clock can, so that its seed decides every wait.
+// WithClock takes the jitter from the clock, if the policy has none and the clock can draw one. A
+// simulated clock can, so that the simulation's seed decides every wait.
 func (p Policy) WithClock(c clock.Clock) Policy {
 	if draws, ok := c.(interface{ Jitter() float64 }); ok && p.Jitter == nil {
 		p.Jitter = draws.Jitter
@@ -81,8 +81,8 @@ func Final(err error) bool {
 	return errors.As(err, &p) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// Class says in a word or two why a call failed. Notes use it, because the error's own text may
-// quote what was asked.
+// Class says in a word or two why a call failed. Notes use the class, because the error's own text
+// may quote the request.
 func Class(err error) string {
 	var coded interface{ ErrorCode() string } // an error of an AWS service
 	var timed interface{ Timeout() bool }
@@ -99,6 +99,7 @@ func Class(err error) string {
 	return "no answer"
 }
 
+// permanent marks an error as final.
 type permanent struct{ error }
 
 func (p permanent) Unwrap() error { return p.error }

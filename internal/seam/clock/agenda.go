@@ -2,9 +2,10 @@ package clock
 
 import "time"
 
-// Agenda is a priority queue: it holds items by the moment when they are due, the earliest first.
-// Items of one moment are returned in the order in which they were added, so that a simulation can
-// be repeated. The zero Agenda is empty. Only one goroutine may use it at a time.
+// Agenda is a priority queue of items. It returns the item that is due earliest first. Items that
+// are due at the same moment are returned in the order in which they were added, so that a
+// simulation can be repeated. The zero Agenda is empty. Only one goroutine may use an Agenda at a
+// time.
 type Agenda[T any] struct {
 	heap  []entry[T]
 	added uint64
@@ -17,18 +18,19 @@ type entry[T any] struct {
 	place *Place
 }
 
-// Place is the place of an item in an agenda. The zero Place is in none.
+// Place is the position of an item in an agenda. The zero Place is in no agenda.
 type Place struct{ n int }
 
-// Add adds an item that is due at a moment. [Agenda.Remove] finds the item by its place. place is
-// nil for an item that is never removed.
+// Add adds an item that is due at the moment at. If place is not nil, Add stores the item's
+// position in it, so that [Agenda.Remove] finds the item.
 func (a *Agenda[T]) Add(at time.Duration, what T, place *Place) {
 	a.added++
 	a.heap = append(a.heap, entry[T]{at, a.added, what, place})
 	a.up(len(a.heap) - 1)
 }
 
-// First returns the item that is due next, and when. The item stays in the agenda.
+// First returns the item that is due next, and the moment when it is due. The item stays in the
+// agenda.
 func (a *Agenda[T]) First() (at time.Duration, what T, ok bool) {
 	if len(a.heap) == 0 {
 		return 0, what, false
@@ -36,7 +38,7 @@ func (a *Agenda[T]) First() (at time.Duration, what T, ok bool) {
 	return a.heap[0].at, a.heap[0].what, true
 }
 
-// Next removes and returns the item that is due next.
+// Next removes and returns the item that is due next, and the moment when it is due.
 func (a *Agenda[T]) Next() (at time.Duration, what T, ok bool) {
 	at, what, ok = a.First()
 	if ok {
@@ -45,7 +47,7 @@ func (a *Agenda[T]) Next() (at time.Duration, what T, ok bool) {
 	return at, what, ok
 }
 
-// Due removes and returns the item that is due next, if it is due by now.
+// Due removes and returns the item that is due next, if that moment is not after now.
 func (a *Agenda[T]) Due(now time.Duration) (what T, ok bool) {
 	if len(a.heap) == 0 || a.heap[0].at > now {
 		return what, false
@@ -55,13 +57,14 @@ func (a *Agenda[T]) Due(now time.Duration) (what T, ok bool) {
 	return what, true
 }
 
-// Remove removes the item at a place, if there is one.
+// Remove removes the item at a place. It does nothing if the agenda has no item there.
 func (a *Agenda[T]) Remove(place *Place) {
 	if place.n > 0 {
 		a.take(place.n - 1)
 	}
 }
 
+// take removes entry i.
 func (a *Agenda[T]) take(i int) {
 	if p := a.heap[i].place; p != nil {
 		p.n = 0
@@ -107,6 +110,7 @@ func (a *Agenda[T]) down(i int) int {
 	}
 }
 
+// set stores e as entry i, and the index in the place of e.
 func (a *Agenda[T]) set(i int, e entry[T]) {
 	a.heap[i] = e
 	if e.place != nil {
@@ -114,6 +118,7 @@ func (a *Agenda[T]) set(i int, e entry[T]) {
 	}
 }
 
+// before reports whether e is due before other, or was added first if both are due at one moment.
 func (e *entry[T]) before(other *entry[T]) bool {
 	return e.at < other.at || e.at == other.at && e.added < other.added
 }

@@ -1,7 +1,7 @@
 // Package clock is the interface to time. lull's functions never call time.Now, so that tests and
 // the simulator can use a skewed, a faster or a simulated clock. A time limit within one invocation
-// is the difference of two calls of Now on one Clock. It stays right when the wall clock jumps only
-// if the Clock is monotonic, as System is.
+// is the difference of two calls of Now on one Clock. If the wall clock jumps, the difference stays
+// right only if the Clock is monotonic. System is monotonic.
 package clock
 
 import (
@@ -13,14 +13,14 @@ import (
 type Clock interface {
 	// Now returns the present time. The difference of two calls is monotonic.
 	Now() time.Time
-	// Sleep waits for d or until ctx ends, and then returns the error of ctx. It returns at once
-	// for d <= 0.
+	// Sleep waits for d. If ctx ends before, Sleep returns the error of ctx. If d <= 0, Sleep
+	// returns at once.
 	Sleep(ctx context.Context, d time.Duration) error
 	// Deadline returns a context that ends d from now, by this clock.
 	Deadline(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc)
 }
 
-// System is the machine's clock.
+// System is the clock of the machine.
 type System struct{}
 
 var (
@@ -54,7 +54,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Skewed is a clock that differs from another one by a constant.
+// Skewed is a clock that differs from another clock by a constant.
 type Skewed struct {
 	Clock
 	By time.Duration

@@ -9,14 +9,15 @@ import (
 
 // Fast is a clock on which waits pass faster by a factor. Only waits are faster: disks and
 // computations are not. So the clock runs at the machine's speed while a caller works (see
-// [Working]), and until a caller that it woke is running. The clock stops at the time of the next
-// wake-up until its timer has fired. So a late timer does not make any caller late on this clock.
+// [Working]). It also runs at that speed between the wake-up of a caller and the moment when the
+// caller runs. The clock stops at the time of the next wake-up until the timer has fired. So a late
+// timer does not make any caller late on this clock.
 type Fast struct {
 	speed float64
 
 	mu       sync.Mutex
 	origin   time.Time
-	shown    time.Duration // since origin; what the clock showed at the real time at
+	shown    time.Duration // what the clock showed at the real time at, since origin
 	at       time.Time
 	slow     int // how many callers work, or were woken and do not run yet
 	sleepers Agenda[*sleeper]
@@ -34,7 +35,7 @@ func NewFast(speed float64) *Fast {
 }
 
 // From makes the clock show at least t from now on. An earlier run may have shown later times than
-// the machine's clock, and time must not go back. Call it before any caller waits.
+// the machine's clock, and time must not go back. Call From before any caller waits.
 func (f *Fast) From(t time.Time) *Fast {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -42,8 +43,8 @@ func (f *Fast) From(t time.Time) *Fast {
 	return f
 }
 
-// Working tells the clock that the caller works until it calls done, once. It does nothing for a
-// clock that is not a Fast.
+// Working tells the clock that the caller works until the caller calls done, once. If c is not a
+// Fast, Working does nothing.
 func Working(c Clock) (done func()) {
 	f, ok := c.(*Fast)
 	if !ok {
@@ -56,7 +57,7 @@ func Working(c Clock) (done func()) {
 // awake removes one caller from slow.
 func (f *Fast) awake() { f.change(func(time.Duration) { f.slow-- }) }
 
-// change changes which callers work or wait, at the time that the clock shows now.
+// change lets do change which callers work or wait, at the time that the clock shows now.
 func (f *Fast) change(do func(now time.Duration)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -71,7 +72,7 @@ func (f *Fast) Now() time.Time {
 	return f.origin.Add(f.advance())
 }
 
-// advance moves shown to the present, but not past the next wake-up.
+// advance moves shown to the present, but not past the next wake-up. It returns shown.
 func (f *Fast) advance() time.Duration {
 	now := time.Now()
 	passed := now.Sub(f.at)
@@ -99,8 +100,8 @@ func (f *Fast) arm() {
 	}
 }
 
-// real returns how long the machine's clock takes until this clock has moved by d, if slow does not
-// change in between. It returns at least 1 ns.
+// real returns how long the machine's clock takes until this clock has moved by d. It assumes that
+// slow does not change meanwhile. The result is at least 1 ns.
 func (f *Fast) real(d time.Duration) time.Duration {
 	if f.slow == 0 {
 		d = time.Duration(math.Ceil(float64(d) / f.speed))
@@ -108,7 +109,8 @@ func (f *Fast) real(d time.Duration) time.Duration {
 	return max(d, 1)
 }
 
-// tick wakes every caller whose time has come. Each keeps the clock slow until it runs.
+// tick wakes every caller whose time has come. Each caller keeps the clock slow until the caller
+// runs.
 func (f *Fast) tick() {
 	f.change(func(now time.Duration) {
 		for s, ok := f.sleepers.Due(now); ok; s, ok = f.sleepers.Due(now) {
@@ -119,14 +121,14 @@ func (f *Fast) tick() {
 	})
 }
 
-// add begins a wait of d > 0. The clock calls wake while it holds its lock.
+// add begins a wait of d > 0. The clock calls wake while the clock holds its lock.
 func (f *Fast) add(d time.Duration, wake func()) *sleeper {
 	s := &sleeper{wake: wake}
 	f.change(func(now time.Duration) { f.sleepers.Add(now+d, s, &s.place) })
 	return s
 }
 
-// end ends a wait: its caller runs again. It may be called twice.
+// end ends a wait: the caller that waited runs again. end may be called twice for one wait.
 func (f *Fast) end(s *sleeper) {
 	f.change(func(time.Duration) {
 		f.sleepers.Remove(&s.place)
@@ -200,6 +202,7 @@ func (c *deadline) Err() error {
 	return c.err
 }
 
+// end ends the context, if it has not ended yet.
 func (c *deadline) end(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

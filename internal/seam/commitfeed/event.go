@@ -26,9 +26,9 @@ type Event struct {
 	ID         string          `json:"id"`
 	Sink       string          `json:"sink,omitempty"` // the sink, if it is not the first one of its collection
 	Operation  shard.Operation `json:"operation"`      // put or delete
-	Version    string          `json:"version"`        // as the upstream wrote it
+	Version    string          `json:"version"`        // as the upstream wrote the version
 	// OrderKey sorts the events of one document, as text. Buses and consumers may swap events: an
-	// event with a smaller key than the last one is old.
+	// event is old if its key is smaller than the key of an earlier event.
 	OrderKey string `json:"orderKey"`
 	Run      string `json:"run,omitempty"` // the resync run, a ULID
 	// Written is false if the sink had the same content already, so that lull sent no request.

@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// buffer is how many events wait for a subscriber. A subscriber with more is disconnected.
+// buffer is how many events may wait for a subscriber. If more wait, the subscriber is
+// disconnected.
 const buffer = 1024
 
 // Hub passes events to the present subscribers. The zero Hub is ready to use. It is safe for
@@ -15,8 +16,8 @@ type Hub struct {
 	subs map[chan Event]bool
 }
 
-// Publish passes an event to all subscribers. It never waits: a subscriber that is too slow is
-// disconnected.
+// Publish passes an event to all subscribers. Publish never waits: it disconnects a subscriber that
+// is too slow.
 func (h *Hub) Publish(e Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

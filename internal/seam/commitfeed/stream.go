@@ -13,9 +13,10 @@ import (
 )
 
 // Pattern is the EventBridge pattern that filters the stream before FromStream. It passes every
-// commit: then a row has a committed key and no owner. It drops claims, which have an owner, and
-// rows without a commit. A pattern cannot compare the row before with the row after. So it also
-// passes most admissions, about one for each commit, and FromStream drops these.
+// commit: after a commit, a row has a committed key and no owner. It drops claims, because a
+// claimed row has an owner, and rows without a commit. A pattern cannot compare the row before with
+// the row after. So Pattern also passes most admissions, about one for each commit, and FromStream
+// drops these.
 const Pattern = `{"eventName":["INSERT","MODIFY"],"dynamodb":{"NewImage":{"committed":{"B":[{"exists":true}]},` +
 	`"owner":{"S":[{"exists":false}]}}}}`
 
@@ -30,8 +31,8 @@ type record struct {
 	} `json:"dynamodb"`
 }
 
-// streamValue is an attribute. Order keys are binary, names are strings, times and counts are
-// numbers.
+// streamValue is the value of an attribute. Order keys are binary, names are strings, times and
+// counts are numbers.
 type streamValue struct {
 	B  []byte   `json:"B"`
 	BS [][]byte `json:"BS"`
@@ -39,16 +40,17 @@ type streamValue struct {
 	N  *string  `json:"N"`
 }
 
-// FromStream returns one event for each commit in the records of a table's stream, in their order.
-// It skips a record that it cannot read, and the error names the record. A retry would only delay
-// the records after it. The events are nil if the batch is not a list of records.
+// FromStream returns one event for each commit in the records of a table's stream, in the order of
+// the records. It skips a record that it cannot read, and returns an error that names the record. A
+// retry would only delay the records after it. The events are nil if the batch is not a list of
+// records.
 func FromStream(batch []byte) ([]Event, error) {
 	var records []record
 	if err := json.Unmarshal(batch, &records); err != nil || records == nil {
 		return nil, fmt.Errorf("commit feed: this is not a list of records of a DynamoDB stream: %w",
-			cmp.Or(err, errors.New("it is null")))
+			cmp.Or(err, errors.New("the batch is null")))
 	}
-	told := []Event{}
+	events := []Event{}
 	var bad []error
 	for i, r := range records {
 		e, ok, err := r.event()
@@ -56,16 +58,17 @@ func FromStream(batch []byte) ([]Event, error) {
 			bad = append(bad, fmt.Errorf("commit feed: record %d: %w", i, err))
 		}
 		if ok {
-			told = append(told, e)
+			events = append(events, e)
 		}
 	}
-	return told, errors.Join(bad...)
+	return events, errors.Join(bad...)
 }
 
+// event returns the event of a record, and false if the record is not a commit.
 func (r *record) event() (Event, bool, error) {
 	doc := r.Data.Key["doc"].S
 	if doc == nil {
-		return Event{}, false, errors.New("it has no key `doc`: the stream is not of lull's table")
+		return Event{}, false, errors.New("no key `doc`: the stream belongs to another table than lull's")
 	}
 	if strings.HasPrefix(*doc, "!") {
 		return Event{}, false, nil // a dead letter, or another item that is not a document's row
@@ -82,7 +85,7 @@ func (r *record) event() (Event, bool, error) {
 	return e, ok, nil
 }
 
-// row converts an image to a row. It skips attributes that a row does not have, because a newer
+// row converts an image to a row. It ignores attributes that a row does not have, because a newer
 // schema may have more.
 func row(doc string, image map[string]streamValue) (shard.Row, error) {
 	r := shard.Row{Doc: shard.DocID(doc)}

@@ -1,7 +1,7 @@
 // Package datafolder marks the folders that lull may use, with a marker file in each.
 //
-// It promises that lull uses a folder only if it is missing, empty or marked as its own. Lull
-// changes nothing in any other folder.
+// The package promises that lull uses a folder only if the folder is missing, empty or marked as
+// lull's own. lull changes nothing in any other folder.
 package datafolder
 
 import (
@@ -18,7 +18,8 @@ import (
 	"github.com/lullhq/lull/internal/seam/wholefile"
 )
 
-// MarkerName is the marker file. It is written first, and changes only by [Marker.Keep].
+// MarkerName is the name of the marker file. The marker is the first file that is written into a
+// folder, and only [Marker.Keep] changes it.
 const MarkerName = "lull.json"
 
 // Marker is the content of the marker file.
@@ -28,13 +29,13 @@ type Marker struct {
 	// Sinks are the sinks' addresses by name, if the folder has rows for sinks elsewhere. Rows of
 	// another sink would make every event for this sink look old.
 	Sinks map[string]string `json:"sinks,omitempty"`
-	// First is the first sink of each collection; the key "" is for collections that are not named.
-	// The rows of the first sink have no sink in their names, so another first sink would use them
-	// as its own.
+	// First is the first sink of each collection. The key "" is for collections that are not named.
+	// The names of the first sink's rows do not contain the sink. So if another sink became the
+	// first, it would use those rows as its own.
 	First map[string]string `json:"first,omitempty"`
 }
 
-// ForeignError says that a folder has an unexpected content. Nothing in it was changed.
+// ForeignError says that a folder has an unexpected content. lull changed nothing in the folder.
 type ForeignError struct {
 	Dir    string
 	Reason string // what the folder has, as a predicate
@@ -44,15 +45,15 @@ func (e *ForeignError) Error() string {
 	return fmt.Sprintf("data folder %s %s: choose an empty folder, a new one, or one that lull made", e.Dir, e.Reason)
 }
 
-// InUseError says that another process, or another user of this one, has the folder open.
+// InUseError says that the folder is open already, in this process or in another one.
 type InUseError struct{ Dir string }
 
 func (e *InUseError) Error() string {
 	return fmt.Sprintf("data folder %s is in use by another lull: stop that one or choose another folder", e.Dir)
 }
 
-// Claim makes sure that dir exists and has this marker. It writes the marker into an empty folder,
-// and reports whether the folder was marked before.
+// Claim makes sure that dir exists and has this marker. It writes the marker into an empty folder.
+// marked reports whether the folder was marked before.
 func (ours Marker) Claim(dir string) (marked bool, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		if info, missing := os.Stat(dir); missing == nil && !info.IsDir() {
@@ -76,6 +77,7 @@ func (ours Marker) Claim(dir string) (marked bool, err error) {
 	return false, ours.write(dir)
 }
 
+// check returns an error if a folder's marker does not fit to ours.
 func (ours Marker) check(dir string, text []byte) error {
 	var m Marker
 	if err := json.Unmarshal(text, &m); err != nil || m.Holds != ours.Holds {
@@ -89,7 +91,7 @@ func (ours Marker) check(dir string, text []byte) error {
 	for name, address := range m.Sinks {
 		if ours.Sinks[name] != address {
 			return &ForeignError{
-				dir, fmt.Sprintf("is of other sinks (%v): what it knows is not true of %v", m.Sinks, ours.Sinks),
+				dir, fmt.Sprintf("has rows for other sinks (%v): they are wrong for %v", m.Sinks, ours.Sinks),
 			}
 		}
 	}
@@ -99,7 +101,7 @@ func (ours Marker) check(dir string, text []byte) error {
 		was, is := cmp.Or(m.First[c], m.First[""]), cmp.Or(ours.First[c], ours.First[""])
 		if was != "" && is != "" && was != is {
 			return &ForeignError{dir, fmt.Sprintf("has rows of collection %q for %s, which is not its first sink now: "+
-				"%s would take them for its own", c, was, is)}
+				"%s would use these rows as its own", c, was, is)}
 		}
 	}
 	return nil
@@ -121,7 +123,8 @@ func (ours Marker) Keep(dir string) error {
 	return wholefile.Write(path, 0o644, func(f *os.File) error { return json.NewEncoder(f).Encode(m) })
 }
 
-// write fails if the file exists: if two processes start in one empty folder, only one gets it.
+// write writes the marker. It fails if the file exists: if two processes start in one empty folder,
+// only one of them gets the folder.
 func (ours Marker) write(dir string) error {
 	f, err := os.OpenFile(filepath.Join(dir, MarkerName), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) {

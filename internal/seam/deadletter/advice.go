@@ -4,8 +4,8 @@ package deadletter
 // and the runbook show the same advice.
 type Advice struct{ Why, Fix string }
 
-// Advice returns the advice for a reason. An unknown reason, for example of a newer version of
-// lull, has advice too.
+// Advice returns the advice for a reason. There is advice for an unknown reason too, for example of
+// a newer version of lull.
 func (r Reason) Advice() Advice {
 	if a, ok := advice[r]; ok {
 		return a

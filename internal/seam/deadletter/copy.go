@@ -8,9 +8,9 @@ import (
 )
 
 // Copy returns a message to send again, with the same body and attributes. AttrFirstSent holds when
-// the first of the copies was sent: without it a copy would look new. If SQS's limits (ten
-// attributes, 1 MiB) leave no space for it, the error is queue.ErrTooLarge. Then the upstream has
-// to publish again. The delay is rounded up to whole seconds.
+// the first of the copies was sent: without this attribute a copy would look new. The error is
+// queue.ErrTooLarge if SQS's limits (ten attributes, 1 MiB) leave no space for the attribute. Then
+// the upstream has to publish again. The delay is rounded up to whole seconds.
 func Copy(body string, attrs map[string]queue.Attribute, firstSent time.Time, delay time.Duration) (queue.Outgoing,
 	error,
 ) {

@@ -19,8 +19,8 @@ import (
 // MaxDetail is the greatest length of Facts.Detail, in bytes.
 const MaxDetail = 200
 
-// ID returns the id of a dead letter: 32 hexadecimal digits. It comes from document and order key,
-// so that a version is parked only once. A dead letter without an order key has the hash of its
+// ID returns the id of a dead letter: 32 hexadecimal digits. The id is made from document and order
+// key, so that a version is parked only once. Without an order key, the id is the hash of the
 // message.
 func ID(doc shard.DocID, key shard.OrderKey, hash string) string {
 	if doc == "" || key == "" {
@@ -29,14 +29,13 @@ func ID(doc shard.DocID, key shard.OrderKey, hash string) string {
 	return digest("version", string(doc), string(key))
 }
 
-// Astray returns the id of a dead letter whose version came to the queue of another sink than its
-// own.
+// Astray returns the id of a dead letter whose version came to the queue of a wrong sink.
 func Astray(sink string, doc shard.DocID, key shard.OrderKey) string {
 	return digest("astray", sink, string(doc), string(key))
 }
 
 // OfSink returns the id of a dead letter without an order key, for a sink that is not the default
-// one. A topic sends the message to several sinks, and each has its own dead letter.
+// sink. A topic sends the message to several sinks, and each sink has its own dead letter.
 func OfSink(sink, hash string) string { return digest("sink", sink, hash) }
 
 // Hash returns the hash of a message in 32 hexadecimal digits. It covers the body, and the
@@ -56,7 +55,7 @@ func Hash(body string, attrs map[string]queue.Attribute) string {
 	return digest("message", parts...)
 }
 
-// digest hashes texts. The length of each text except the last is written before it, so that
+// digest hashes texts. It writes the length of each text except the last before the text, so that
 // different lists of texts never give the same input.
 func digest(kind string, parts ...string) string {
 	h := sha256.New()
@@ -71,8 +70,8 @@ func digest(kind string, parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// Maker makes the dead letters of one message, and hashes it at most once. Only one goroutine may
-// use it.
+// Maker makes the dead letters of one message, and hashes the message at most once. Only one
+// goroutine may use a Maker.
 type Maker struct {
 	message queue.Message
 	hash    string
@@ -97,8 +96,8 @@ func New(m queue.Message, reason Reason, detail string, doc shard.DocID, key sha
 }
 
 // New makes the dead letter of one event. doc and key may be empty if the message could not be
-// decoded. index is the event's position in the message. The caller adds Sink and Lane, and
-// refusals and errors that it knows.
+// decoded. index is the event's position in the message. The caller adds Sink and Lane, and the
+// refusals and errors that the caller knows.
 func (k *Maker) New(reason Reason, detail string, doc shard.DocID, key shard.OrderKey, index int,
 	now time.Time,
 ) Letter {
@@ -135,9 +134,9 @@ func (f Facts) Under(stored Facts) Facts {
 	return f
 }
 
-// SameDeath reports whether the stored facts are of the same failure: the same message, the same
-// reason, and not redriven since. It ignores the time, because a caller that does not know whether
-// its first call succeeded repeats it later.
+// SameDeath reports whether the stored facts describe the same failure: the same message, the same
+// reason, and not redriven since. It ignores the time: a caller that does not know whether its
+// first call succeeded calls again later.
 func (f Facts) SameDeath(stored Facts) bool {
 	stored.Died, stored.RedrivenAt, stored.Redrives, stored.Auto = f.Died, f.RedrivenAt, f.Redrives, f.Auto
 	stored.FirstError = f.FirstError
@@ -159,7 +158,7 @@ func ByPosition(a, b Facts) int {
 }
 
 // Transient reports whether a dead letter with this reason may succeed later without any fix. Then
-// the cause was a state of the sink, of the source or of lull, and not the message.
+// a state of the sink, of the source or of lull was the cause, and not the message.
 func (r Reason) Transient() bool {
 	switch r {
 	case Refusals, ReceiveCount, DeadDeadline, StaleSource:
@@ -168,15 +167,16 @@ func (r Reason) Transient() bool {
 	return false
 }
 
-// Begins reports whether an error in a row begins with this reason: then the row's version is not
-// written because of it.
+// Begins reports whether an error in a row begins with this reason. Then the reason is why the
+// row's version is not written.
 func (r Reason) Begins(lastError string) bool { return strings.HasPrefix(lastError, string(r)+": ") }
 
 // Known reports whether r is one of the reasons.
 func (r Reason) Known() bool { return slices.Contains(reasons, r) }
 
-// Shown returns the state that people see. A redriven dead letter whose redrive is older than the
-// retention of the dead-letter queue counts as parked: it was neither committed nor parked again.
+// Shown returns the state that people see. A redriven dead letter counts as parked if its redrive
+// is older than the retention of the dead-letter queue. By then it was neither committed nor parked
+// again.
 func (f Facts) Shown(now time.Time, retention time.Duration) State {
 	if f.State == Redriven && !now.Before(f.RedrivenAt.Add(retention)) {
 		return Parked
@@ -191,7 +191,7 @@ var reasons = []Reason{
 	ReceiveCount, Panic, Cancelled, EnrichRejected,
 }
 
-// Reasons lists all reasons in one text, for messages.
+// Reasons lists all reasons in one text, for messages to users.
 func Reasons() string {
 	words := make([]string, len(reasons))
 	for i, r := range reasons {

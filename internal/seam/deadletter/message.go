@@ -15,31 +15,34 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// AttrLetter is [queue.AttrLetter].
+// AttrLetter holds the facts of a dead letter, see [queue.AttrLetter].
 const AttrLetter = queue.AttrLetter
 
-// AttrBody is the attribute that holds the packed body of a dead letter which is too large
-// otherwise. Bytes of an attribute take no more room than they are, while the body takes text.
+// AttrBody is the attribute that holds the packed body of a dead letter that is too large
+// otherwise. An attribute can hold bytes, and a body only text, which is longer than the bytes that
+// it encodes.
 const AttrBody = "lull-body"
 
-// SchemaVersion is the newest form of AttrLetter that this code understands. Only a dead letter
-// with AttrBody has it. dlq of a build that knows schema 1 leaves that one in its queue. But SQS's
-// own redrive gives it to receive, which reads its body as an event in such a build.
+// SchemaVersion is the newest schema of AttrLetter that this code understands. Only a dead letter
+// with AttrBody has schema 2. A build that knows only schema 1 leaves such a dead letter in the
+// dead-letter queue. But SQS's own redrive sends the dead letter to receive, and receive of such a
+// build reads its body as an event.
 const (
 	SchemaVersion = 2
 	schemaText    = 1
 )
 
-// maxVisible is how many of the original attributes a dead letter shows as such: SQS takes ten, and
-// three may be ours.
+// maxVisible is how many of the original attributes stay attributes of the message. SQS accepts ten
+// attributes, and up to three are lull's own.
 const maxVisible = queue.MaxAttributes - 3
 
 // Errors of Read.
 var (
-	// ErrNoLetter says that the message is not a dead letter: SQS itself moved it here, or somebody
-	// else sent it.
+	// ErrNoLetter says that the message is not a dead letter: SQS itself moved the message, or
+	// another sender sent it.
 	ErrNoLetter = errors.New("message is not a dead letter")
-	// ErrSchema says that a newer lull wrote the dead letter: it is left alone.
+	// ErrSchema says that a newer lull wrote the dead letter. Such a dead letter stays in its
+	// queue.
 	ErrSchema = errors.New("dead letter has a newer schema")
 )
 
@@ -49,9 +52,9 @@ type wire struct {
 	Reason    Reason       `json:"reason"`
 	Detail    string       `json:"detail,omitempty"`
 	Doc       string       `json:"doc,omitempty"`
-	DocBytes  []byte       `json:"docBytes,omitempty"` // in place of Doc where that is not valid text
-	Key       string       `json:"key,omitempty"`      // printed
-	KeyBytes  []byte       `json:"keyBytes,omitempty"` // in place of Key where the printed form does not read back
+	DocBytes  []byte       `json:"docBytes,omitempty"` // instead of Doc, if Doc is not valid text
+	Key       string       `json:"key,omitempty"`      // the order key as text
+	KeyBytes  []byte       `json:"keyBytes,omitempty"` // instead of Key, if the text cannot be parsed
 	Event     int          `json:"event,omitempty"`
 	Sink      string       `json:"sink,omitempty"`
 	Lane      string       `json:"lane,omitempty"`
@@ -62,13 +65,13 @@ type wire struct {
 	Refusals  int64        `json:"refusals,omitempty"`
 	First     string       `json:"firstError,omitempty"`
 	Last      string       `json:"lastError,omitempty"`
-	Encoding  string       `json:"encoding,omitempty"` // of the body: empty for as it is
+	Encoding  string       `json:"encoding,omitempty"` // the encoding of the body; empty if the body is unchanged
 
-	// Attributes are the original ones that SQS's limit leaves no room for.
+	// Attributes are the original attributes for which SQS's limit leaves no space.
 	Attributes map[string]wireAttribute `json:"attributes,omitempty"`
 }
 
-// wireAttribute keeps strings as bytes, because they need not be valid text.
+// wireAttribute keeps strings as bytes, because an attribute's string may not be valid text.
 type wireAttribute struct {
 	Type   string `json:"type"`
 	String []byte `json:"string,omitempty"`
@@ -76,10 +79,10 @@ type wireAttribute struct {
 }
 
 // Message packs the dead letter for the dead-letter queue. Body and attributes are the original
-// ones; attributes for which SQS has no room travel inside AttrLetter, and a body that leaves no
-// room for the facts is packed, which AttrLetter notes. Only a message of a megabyte of bytes that
-// cannot be packed is queue.ErrTooLarge: it stays in its own queue, and SQS moves it by its receive
-// count.
+// ones. If SQS has no space for an attribute, AttrLetter holds it. If the body leaves no space for
+// the facts, the body is packed, and AttrLetter says so. The error is queue.ErrTooLarge if the body
+// is too large even when packed. Such a message stays in its own queue, and SQS moves it because of
+// its receive count.
 func (l Letter) Message() (queue.Outgoing, error) {
 	w := wire{
 		Schema: schemaText, Reason: l.Reason, Detail: cut(l.Detail), Event: l.Event, Sink: l.Sink, Lane: l.Lane,
@@ -123,6 +126,7 @@ func (l Letter) Message() (queue.Outgoing, error) {
 	return queue.Outgoing{}, fmt.Errorf("dead letter of %d bytes: %w", n, queue.ErrTooLarge)
 }
 
+// message returns the SQS message for w. packed is the packed body, if w.Encoding needs one.
 func (w wire) message(l Letter, visible map[string]queue.Attribute, packed []byte) (queue.Outgoing, error) {
 	facts, err := json.Marshal(w)
 	if err != nil {
@@ -140,9 +144,10 @@ func (w wire) message(l Letter, visible map[string]queue.Attribute, packed []byt
 	return out, nil
 }
 
-// split parts the original attributes into those that stay attributes and those that travel inside.
-// The smallest go inside, where bytes cost a third more. lull-first-sent and lull-body are always
-// inside: on the outside stand the dead letter's own.
+// split divides the original attributes into those that stay attributes of the message and those
+// that AttrLetter holds. AttrLetter gets the smallest ones, because bytes take a third more space
+// there. AttrLetter also gets the original lull-first-sent and lull-body, because the dead letter's
+// message has its own attributes of these names.
 func split(attrs map[string]queue.Attribute) (visible map[string]queue.Attribute, hidden map[string]wireAttribute) {
 	visible = make(map[string]queue.Attribute, len(attrs))
 	var names []string
@@ -154,7 +159,7 @@ func split(attrs map[string]queue.Attribute) (visible map[string]queue.Attribute
 	}
 	for name, a := range attrs {
 		switch name {
-		case AttrLetter: // left over from an earlier death, or forged
+		case AttrLetter: // left over from an earlier dead letter, or forged
 		case queue.AttrFirstSent, AttrBody:
 			inside(name, a)
 		default:
@@ -174,9 +179,9 @@ func split(attrs map[string]queue.Attribute) (visible map[string]queue.Attribute
 	return visible, hidden
 }
 
-// Read takes a dead letter apart again. ErrNoLetter says that the message never was one, ErrSchema
-// that it is of a newer lull; any other error that AttrLetter is broken, so the message has to be
-// judged by what it carries.
+// Read returns the dead letter that a message holds. The error is ErrNoLetter if the message is not
+// a dead letter, and ErrSchema if a newer lull wrote it. Any other error says that AttrLetter is
+// broken. Then the caller has to judge the message by its own content.
 func Read(m queue.Message) (Letter, error) {
 	a, ok := m.Attributes[AttrLetter]
 	if !ok || m.MovedFrom != "" {
@@ -201,32 +206,34 @@ func Read(m queue.Message) (Letter, error) {
 	return w.letter(m)
 }
 
-// Inside is the message in what says that it is a dead letter. Who does not believe the facts
-// judges it by what it carries. SQS's own redrive brings dead letters to the queues of events.
-// There a row that is marked dead does not mean that this one is stored. says is the reason that it
-// gives, or [RejectedBySink] where its facts cannot be read; empty for any other message. ErrSchema
-// says that its facts are of a newer lull. If lull sent it, leave it where it is: its body may be
-// anywhere.
+// Inside returns the message inside a dead letter. A caller that does not believe the facts judges
+// this message by its own content. SQS's own redrive brings dead letters to the queues of events.
+// If a row is marked dead there, that does not mean that this dead letter is stored.
+//
+// says is the reason in the facts, or [RejectedBySink] if the facts cannot be read. It is empty if
+// the message is not a dead letter. The error is ErrSchema if a newer lull wrote the facts. If lull
+// sent such a message, leave it in its queue: this code cannot know where its body is.
 func Inside(m queue.Message) (inside queue.Message, says Reason, err error) {
 	if _, ok := m.Attributes[AttrLetter]; !ok {
 		return m, "", nil
 	}
 	sent := m
-	sent.MovedFrom = "" // that SQS moved it since does not change what it is
+	sent.MovedFrom = "" // a dead letter that SQS moved is still a dead letter
 	l, broken := Read(sent)
 	if errors.Is(broken, ErrSchema) {
 		return m, RejectedBySink, ErrSchema
 	}
 	if broken != nil {
-		return m, RejectedBySink, nil //nolint:nilerr // its facts are not believed, and what it carries is judged
+		return m, RejectedBySink, nil //nolint:nilerr // the caller judges the message by its own content
 	}
 	first, marked := m.Attributes[queue.AttrFirstSent]
-	if m.Body, m.Attributes = l.Body, l.Attributes; marked { // on the outside stands the earlier one of the two
+	if m.Body, m.Attributes = l.Body, l.Attributes; marked { // the dead letter's own attribute has the earlier time
 		m.Attributes = queue.With(m.Attributes, queue.AttrFirstSent, first)
 	}
 	return m, l.Reason, nil
 }
 
+// letter returns the dead letter whose facts are w and whose message is m.
 func (w wire) letter(m queue.Message) (Letter, error) {
 	if !w.Reason.Known() {
 		return Letter{}, fmt.Errorf("read the facts of a dead letter: reason %q is unknown", cut(string(w.Reason)))
@@ -281,6 +288,7 @@ func (w wire) letter(m queue.Message) (Letter, error) {
 	return l, nil
 }
 
+// put sets an attribute of the original message.
 func (l *Letter) put(name string, a queue.Attribute) {
 	if l.Attributes == nil {
 		l.Attributes = map[string]queue.Attribute{}
@@ -288,6 +296,7 @@ func (l *Letter) put(name string, a queue.Attribute) {
 	l.Attributes[name] = a
 }
 
+// readsBack reports whether the text of an order key parses to the same key.
 func readsBack(printed string, k shard.OrderKey) bool {
 	if k == "" {
 		return true

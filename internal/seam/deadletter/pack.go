@@ -12,10 +12,10 @@ import (
 	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// How the body of a dead letter is packed.
+// The encodings of a dead letter's body.
 const (
-	encodingGzip  = "gzip+base64" // in the body, which takes text only
-	encodingBytes = "gzip"        // in AttrBody
+	encodingGzip  = "gzip+base64" // packed in the body, which can hold only text
+	encodingBytes = "gzip"        // packed in AttrBody
 )
 
 func pack(body string) ([]byte, error) {
@@ -31,8 +31,8 @@ func pack(body string) ([]byte, error) {
 	return zipped.Bytes(), nil
 }
 
-// unpack reads what pack wrote. A body that would be larger than any message is refused: it is not
-// one of ours.
+// unpack returns the body that pack packed. It refuses a body that is larger than any message,
+// because pack never packs one.
 func unpack(packed io.Reader) (string, error) {
 	zip, err := gzip.NewReader(packed)
 	if err != nil {
@@ -45,7 +45,8 @@ func unpack(packed io.Reader) (string, error) {
 	return string(body), err
 }
 
-// ascii writes JSON without characters that SQS refuses: whatever is not ASCII becomes an escape.
+// ascii writes JSON without characters that SQS refuses. Every character that is not ASCII becomes
+// an escape.
 func ascii(doc []byte) string {
 	var b strings.Builder
 	b.Grow(len(doc))

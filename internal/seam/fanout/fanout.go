@@ -1,6 +1,6 @@
 // Package fanout runs the parts of one invocation at the same time, with a limit.
 //
-// lull's functions start no goroutines themselves; they call this package. So the simulator can run
+// lull's functions start no goroutines themselves: they call this package. So the simulator can run
 // the parts as coroutines, one at a time, in an order that a seed decides. The zero Runner starts
 // goroutines.
 package fanout
@@ -20,10 +20,10 @@ import (
 // for concurrent use.
 type Runner func(limit, n int, f func(i int))
 
-// Panic is a panic of a part, as an error. Its text holds no content of a document.
+// Panic is a panic of a part, as an error. The error text holds no content of a document.
 type Panic struct {
-	Value any    // the value of the panic: it may hold a document's content
-	Stack []byte // the stack of the part: the stack of the goroutine that recovers does not show it
+	Value any    // the value of the panic, which may hold a document's content
+	Stack []byte // the stack of the part, which the goroutine that recovers does not have
 }
 
 // Error returns the class of the value. Only texts of the Go runtime are certain to hold no
@@ -36,8 +36,8 @@ func (p *Panic) Error() string {
 	return fmt.Sprintf("panic: %T", p.Value)
 }
 
-// Catch calls f and returns its panic, or nil. So a panic fails only one message, one document or
-// one request.
+// Catch calls f and returns the panic of f, or nil. So a panic fails only one message, one document
+// or one request.
 func Catch(f func()) (p *Panic) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -54,9 +54,9 @@ func Catch(f func()) (p *Panic) {
 // Each calls f(0) to f(n-1) and returns when all have returned. A single part runs on the caller's
 // goroutine.
 //
-// A panic of a part ends its goroutine. When all goroutines have ended, Each panics with the first
-// one as a *[Panic], so that its caller can recover. Parts that had not started may be skipped
-// then.
+// A panic of a part ends the goroutine of the part. When all goroutines have ended, Each panics
+// with the first panic as a *[Panic], so that the caller can recover. Then parts that had not
+// started may be skipped.
 func (r Runner) Each(limit, n int, f func(i int)) {
 	switch {
 	case r != nil:
@@ -96,8 +96,8 @@ func Map[T, R any](r Runner, limit int, items []T, f func(T) R) []R {
 	return out
 }
 
-// Try is Each for parts that may fail. All parts run. Try returns the error of the failed part with
-// the lowest number.
+// Try calls f(0) to f(n-1), as Each does, for parts that may fail. All parts run. Try returns the
+// error of the failed part with the lowest number.
 func (r Runner) Try(limit, n int, f func(i int) error) error {
 	errs := make([]error, n)
 	r.Each(limit, n, func(i int) { errs[i] = f(i) })

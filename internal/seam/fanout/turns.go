@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// ByTurns orders items so that owners take turns: each owner has its first item before any has its
-// second. The items of one owner keep their order.
+// ByTurns orders items so that their owners take turns. The first item of every owner comes before
+// the second item of any owner. The items of one owner keep their order.
 func ByTurns[T any, Owner comparable](items []T, owner func(T) Owner) {
 	type turn struct {
 		item T

@@ -22,9 +22,9 @@ import (
 //	checksum        4 bytes, CRC-32C of the rest, little endian
 //	the rest        one S2 block
 //
-// The unpacked block holds the fields in the order of the types. Numbers are varints. Texts are
-// their length and their bytes. Lists are their length and their items. Attributes are sorted by
-// name. Bodies are stored without escaping.
+// The unpacked block holds the fields in the order of the types. Numbers are varints. A text is its
+// length and its bytes. A list is its length and its items. Attributes are sorted by name. Bodies
+// are stored without escaping.
 const magic = "LULL"
 
 // MaxManifestBytes bounds an unpacked manifest. A batch has at most 6 MB of payload, including
@@ -32,8 +32,8 @@ const magic = "LULL"
 // small events.
 const MaxManifestBytes = 32 << 20
 
-// The fewest bytes that a record, an attribute and an entry take. A count that cannot fit into the
-// remaining bytes is refused before memory is allocated.
+// The fewest bytes that a record, an attribute and an entry take. A count is refused before memory
+// is allocated, if that many items cannot fit into the remaining bytes.
 const (
 	minRecord    = 9
 	minAttribute = 4
@@ -74,8 +74,8 @@ func Encode(m *Manifest) ([]byte, error) {
 	return out[:len(head)+4+len(block)], nil
 }
 
-// Decode unpacks a manifest. It returns [ErrSchema] for a newer schema, and another error for bytes
-// that Encode did not write.
+// Decode unpacks a manifest. The error is [ErrSchema] for a newer schema. It is another error for
+// bytes that Encode did not write.
 func Decode(b []byte) (*Manifest, error) {
 	if len(b) < len(magic) || string(b[:len(magic)]) != magic {
 		return nil, fmt.Errorf("decode manifest: these bytes are not a manifest of lull")
@@ -105,7 +105,7 @@ func Decode(b []byte) (*Manifest, error) {
 	if err != nil {
 		return nil, fmt.Errorf("decode manifest: %w", err)
 	}
-	r := reader{s: string(plain)} // one copy; every text of the manifest is a part of it
+	r := reader{s: string(plain)} // one copy: every text of the manifest is a part of this string
 	m := r.manifest()
 	if r.bad || r.s != "" {
 		return nil, fmt.Errorf("decode manifest: malformed")
@@ -122,7 +122,7 @@ func (w *writer) count(n int)    { w.uint(uint64(n)) }
 func (w *writer) text(s string)  { w.count(len(s)); w.b = append(w.b, s...) }
 func (w *writer) bytes(b []byte) { w.count(len(b)); w.b = append(w.b, b...) }
 
-// time writes nanoseconds. 0 is the zero time, which has no nanoseconds since 1970.
+// time writes seconds and nanoseconds. A single 0 means the zero time.
 func (w *writer) time(t time.Time) {
 	if t.IsZero() {
 		w.uint(0)
@@ -171,6 +171,7 @@ func (w *writer) message(m *queue.Message, names []string) []string {
 	return names
 }
 
+// entry writes one entry.
 func (w *writer) entry(e *Entry) {
 	w.int(int64(e.Index))
 	w.text(string(e.Doc))
@@ -188,10 +189,12 @@ type reader struct {
 	bad bool
 }
 
+// fail marks the manifest as malformed.
 func (r *reader) fail() {
 	r.s, r.bad = "", true
 }
 
+// uint reads a varint, and accepts only its shortest form.
 func (r *reader) uint() uint64 {
 	var n uint64
 	for i := 0; i < len(r.s) && i < binary.MaxVarintLen64; i++ {
@@ -261,7 +264,7 @@ func (r *reader) manifest() *Manifest {
 	if n := r.count(minRecord); n > 0 {
 		m.Records = make([]Record, n)
 	}
-	var entries []Entry // the records' lists share it: one allocation for many lists
+	var entries []Entry // the records' lists are parts of this slice, so that one allocation serves many lists
 	for i := range m.Records {
 		rec := &m.Records[i]
 		r.message(&rec.Message)

@@ -5,11 +5,12 @@ import (
 	"fmt"
 )
 
-// MaxStateBytes is the greatest size of an execution's state, as input and between turns. It is a
-// quota of Step Functions.
+// MaxStateBytes is the greatest size of an execution's state, as input and between turns. Step
+// Functions sets this quota.
 const MaxStateBytes = 256 << 10
 
-// Input returns the state as JSON, or an error if it is larger than Step Functions accepts.
+// Input returns the state as JSON. It returns an error if the JSON is larger than Step Functions
+// accepts.
 func (s State) Input() ([]byte, error) {
 	b, err := json.Marshal(s)
 	if err != nil {

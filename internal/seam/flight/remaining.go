@@ -8,12 +8,12 @@ import (
 	"slices"
 )
 
-// Remaining is a set of entries by their number in the manifest: a bitmap, in base64 in JSON. The
-// largest batch has 10,000 messages and takes 1.7 KB. Six megabytes of messages cannot hold enough
-// events to fill the 256 KB of a state. The zero Remaining is empty.
+// Remaining is a set of entries by their number in the manifest. It is a bitmap, in base64 in JSON.
+// The largest batch has 10,000 messages, and its bitmap takes 1.7 KB. Six megabytes of messages
+// cannot hold enough events to fill the 256 KB of a state. The zero Remaining is empty.
 type Remaining struct{ bits []byte }
 
-// AllRemaining is the set 0 to n-1.
+// AllRemaining returns the set of the entries 0 to n-1.
 func AllRemaining(n int) Remaining {
 	r := Remaining{make([]byte, (n+7)/8)}
 	for i := range n {
@@ -25,14 +25,14 @@ func AllRemaining(n int) Remaining {
 // Has reports whether entry i remains.
 func (r Remaining) Has(i int) bool { return i/8 < len(r.bits) && r.bits[i/8]&(1<<(i%8)) != 0 }
 
-// Drop removes entry i. It changes the receiver's bits: use Clone first to keep a copy.
+// Drop removes entry i. It changes the bits of the receiver: call Clone first to keep a copy.
 func (r Remaining) Drop(i int) {
 	if i/8 < len(r.bits) {
 		r.bits[i/8] &^= 1 << (i % 8)
 	}
 }
 
-// Put adds entry i. It changes the receiver's bits: use Clone first to keep a copy.
+// Put adds entry i. It changes the bits of the receiver: call Clone first to keep a copy.
 func (r *Remaining) Put(i int) {
 	if more := i/8 + 1 - len(r.bits); more > 0 {
 		r.bits = append(r.bits, make([]byte, more)...)
@@ -57,7 +57,7 @@ func (r Remaining) Count() int {
 	return n
 }
 
-// MarshalText writes base64, without zeros at the end.
+// MarshalText writes base64, without zero bytes at the end.
 func (r Remaining) MarshalText() ([]byte, error) {
 	return base64.RawURLEncoding.AppendEncode(nil, bytes.TrimRight(r.bits, "\x00")), nil
 }

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// DialTimeout bounds connecting.
+	// DialTimeout bounds how long connecting to a host takes.
 	DialTimeout = 2 * time.Second
 	// maxIdle is how many idle connections to a host are kept.
 	maxIdle = 32
@@ -24,8 +24,8 @@ const (
 // ErrForbidden says that lull may not connect to an address.
 var ErrForbidden = errors.New("address is not public")
 
-// Client returns a client for hosts that senders or settings name. It follows no redirects, and
-// uses [Transport].
+// Client returns a client for hosts that senders or settings name. The client follows no redirects,
+// and uses [Transport].
 func Client(allowed func(netip.Addr) bool) *http.Client {
 	return &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -33,9 +33,9 @@ func Client(allowed func(netip.Addr) bool) *http.Client {
 	}
 }
 
-// Transport uses no proxy. It checks every address when it connects, after the name was resolved,
-// so that a name cannot lead to another place later. If allowed refuses the address, the error is
-// [ErrForbidden].
+// Transport returns a transport that uses no proxy. The transport checks every address when it
+// connects, after the name was resolved. So a name cannot lead to another address later. If allowed
+// refuses the address, the error is [ErrForbidden].
 func Transport(allowed func(netip.Addr) bool) *http.Transport {
 	dialer := &net.Dialer{Timeout: DialTimeout, Control: func(_, address string, _ syscall.RawConn) error {
 		to, err := netip.ParseAddrPort(address)
@@ -45,7 +45,7 @@ func Transport(allowed func(netip.Addr) bool) *http.Transport {
 		return nil
 	}}
 	return &http.Transport{
-		// A proxy would connect for us, to any address.
+		// No Proxy: a proxy would connect to any address for lull.
 		DialContext: dialer.DialContext, TLSHandshakeTimeout: DialTimeout, ForceAttemptHTTP2: true,
 		MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: 30 * time.Second, MaxResponseHeaderBytes: maxHeader,
 	}
@@ -87,17 +87,17 @@ func (r Rules) Ask(client interface {
 	return body, nil
 }
 
-// Silence is why a request of a [Client] has no answer.
+// Silence is the reason why a request of a [Client] has no answer.
 type Silence byte
 
-// Why there is no answer.
+// The reasons why there is no answer.
 const (
 	Broken      Silence = iota // the connection broke, or any other reason
 	Forbidden                  // lull may not connect to the host's address
-	NoAddress                  // the host has none
-	Untrusted                  // its certificate is not trusted
-	Unreachable                // it cannot be connected to
-	TooLate                    // the time was over
+	NoAddress                  // the host's name has no address
+	Untrusted                  // the host's certificate is not trusted
+	Unreachable                // lull cannot connect to the host
+	TooLate                    // the host did not answer in time
 )
 
 // WhySilent finds the reason in the error of a request without an answer.
@@ -120,8 +120,9 @@ func WhySilent(err error) Silence {
 	return Broken
 }
 
-// Reachable returns which addresses a host in the settings may have: public ones. If the settings
-// name the host as private, also private addresses and this machine. A cloud's own address is never
+// Reachable returns a function that reports whether a host in the settings may have an address.
+// Public addresses are allowed. If the settings name the host as private, private addresses and
+// this machine are allowed too. An address at which a cloud serves its own machines is never
 // allowed.
 func Reachable(private bool) func(netip.Addr) bool {
 	return func(a netip.Addr) bool {

@@ -1,4 +1,5 @@
-// Package outbound sends requests to hosts that senders or settings name, and restricts them. It
-// uses no proxy and no redirects, and only addresses that the caller allows. It checks an address
-// when it connects, after the name was resolved, so that a name cannot lead to another place later.
+// Package outbound sends requests to hosts that senders or settings name, and restricts these
+// requests. They use no proxy and follow no redirects, and go only to addresses that the caller
+// allows. The package checks an address when it connects, after the name was resolved. So a name
+// cannot lead to another address later.
 package outbound

@@ -9,18 +9,18 @@ import (
 )
 
 // AttrLine is set on every message that lull makes from one line of an object. It holds the line's
-// number, the offset of its first byte, and the object. It also holds when the object was written,
-// in microseconds since 1970.
+// number, the offset of the line's first byte, and the object. It also holds when the object was
+// written, in microseconds since 1970.
 const AttrLine = "lull-line"
 
 // AttrPart is set on a message that continues reading an object of many documents. It holds how
-// many parts were read before.
+// many parts of the object lull has read before.
 const AttrPart = "lull-part"
 
 // Line identifies the line of an object from which a message was made.
 type Line struct {
-	Number  int64 // counts from 1
-	Offset  int64 // of its first byte in the text
+	Number  int64 // the first line is 1
+	Offset  int64 // where the line's first byte is in the object's text
 	Written time.Time
 	Object  string // s3://bucket/key, the key URL-encoded
 }
@@ -36,7 +36,8 @@ func (l Line) Text() string {
 	return fmt.Sprintf("%d %d %d %s", l.Number, l.Offset, l.Written.UnixMicro(), l.Object)
 }
 
-// LineOf parses AttrLine. It returns false if there is none, or if lull did not write it.
+// LineOf parses AttrLine. It returns false if the attribute is missing, or if lull did not write
+// it.
 func LineOf(attrs map[string]Attribute) (Line, bool) {
 	a, ok := attrs[AttrLine]
 	if !ok {
@@ -57,7 +58,7 @@ func LineOf(attrs map[string]Attribute) (Line, bool) {
 	return Line{n[0], n[1], time.UnixMicro(n[2]).UTC(), fields[3]}, n[0] > 0
 }
 
-// PartOf parses AttrPart. It returns 0 if there is none.
+// PartOf parses AttrPart. It returns 0 if the attribute is missing.
 func PartOf(attrs map[string]Attribute) int {
 	n, _ := parseNumber(attrs[AttrPart].String)
 	return int(n)

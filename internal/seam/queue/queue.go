@@ -1,6 +1,6 @@
 // Package queue is the interface to SQS standard queues, in SQS's own terms. A standard queue may
-// deliver a message twice, late or out of order. lull accepts this: the row decides which version
-// is new, not the queue.
+// deliver a message twice, late or out of order. lull accepts this, because the row decides which
+// version is new.
 package queue
 
 import (
@@ -10,22 +10,23 @@ import (
 	"time"
 )
 
-// Message is a received message. lull never changes body and attributes: a dead letter holds them
+// Message is a received message. lull never changes body and attributes: a dead letter holds both
 // byte for byte.
 type Message struct {
 	ID            string
-	Receipt       string // receipt handle: new at each receive; it does not exclude another receiver
+	Receipt       string // receipt handle, new at each receive; another receiver may have another one
 	Body          string
 	Attributes    map[string]Attribute
-	Sent          time.Time // SentTimestamp, milliseconds
+	Sent          time.Time // SentTimestamp, in milliseconds
 	FirstReceived time.Time // ApproximateFirstReceiveTimestamp
 	ReceiveCount  int       // ApproximateReceiveCount: 1 at the first receive
-	Group         string    // MessageGroupId: a tenant, empty for none; manifests do not keep it
+	Group         string    // MessageGroupId: a tenant, empty for none; not in manifests
 	MovedFrom     string    // DeadLetterQueueSourceArn: set if SQS's redrive policy moved the message
 	Sender        string    // SenderId, which SQS sets and no sender can choose: for a role "AROA...:session"
 }
 
-// Oldest returns when the oldest of the messages was sent. It is zero if there are none.
+// Oldest returns when the oldest of the messages was sent. The time is zero if there are no
+// messages.
 func Oldest(msgs []Message) (sent time.Time) {
 	for i := range msgs {
 		if at := msgs[i].Sent; sent.IsZero() || at.Before(sent) {
@@ -36,7 +37,7 @@ func Oldest(msgs []Message) (sent time.Time) {
 }
 
 // Received returns when the last of the messages was received for the first time, by SQS's clock.
-// It is zero if no message says so.
+// The time is zero if no message says so.
 func Received(msgs []Message) (at time.Time) {
 	for i := range msgs {
 		if msgs[i].FirstReceived.After(at) {
@@ -64,39 +65,39 @@ type Outgoing struct {
 	Delay      time.Duration // whole seconds, at most 900
 }
 
-// AttrFirstSent is set on every copy that lull sends: the SentTimestamp of the first message, in
-// milliseconds since 1970. It counts only if it is earlier than the message's own. So a sender can
-// make a message older with it, never newer.
+// AttrFirstSent is set on every copy that lull sends. It holds the SentTimestamp of the first
+// message, in milliseconds since 1970. It counts only if it is earlier than the SentTimestamp of
+// the message itself. So a sender can use it to make a message older, but never newer.
 const AttrFirstSent = "lull-first-sent"
 
-// AttrTrace is the W3C trace context of a message: the traceparent of the span that sent it. Copies
-// have it too. Only tracing reads it.
+// AttrTrace is the W3C trace context of a message: the traceparent of the span that sent the
+// message. Copies have the attribute too. Only tracing reads it.
 const AttrTrace = "traceparent"
 
-// AttrSource names the source, as in the configuration, that decodes a message.
+// AttrSource names the source that decodes a message, as the configuration names the source.
 const AttrSource = "lull-source"
 
-// AttrEvent holds the position of the event that a copy is for. Only lull may set it.
+// AttrEvent holds the position of the event for which a copy was sent. Only lull may set it.
 const AttrEvent = "lull-event"
 
 // OnlyEvent returns the position in AttrEvent, for a message of n events. It returns false if there
-// is no position, or if the message has no such event.
+// is no position, or if the message has no event at this position.
 func OnlyEvent(attrs map[string]Attribute, n int) (int, bool) {
 	i, ok := parseNumber(attrs[AttrEvent].String)
 	return int(i), ok && i < int64(n)
 }
 
-// AttrGroup names the message group (a tenant) in which lull sends a message. SQS calls it
-// MessageGroupId. With it, a standard queue does not let a busy group delay the others. As an
-// attribute, it stays on every copy. If an upstream sets only MessageGroupId, SQS uses it for the
-// first delivery, and copies do not have it.
+// AttrGroup names the message group (a tenant) in which lull sends a message. SQS calls the group
+// MessageGroupId. If messages have groups, a standard queue does not let a busy group delay the
+// others. Because AttrGroup is an attribute, every copy has it. If an upstream sets only
+// MessageGroupId, SQS uses that for the first delivery, and copies do not have it.
 const AttrGroup = "lull-group"
 
 // maxGroup is the greatest length of a MessageGroupId.
 const maxGroup = 128
 
-// Group returns the message group that attributes name. It is empty if they name none, or one that
-// SQS refuses: a wrong group must not lose the message.
+// Group returns the message group that attributes name. It is empty if they name no group, or a
+// group that SQS refuses: a wrong group must not lose the message.
 func Group(attrs map[string]Attribute) string {
 	if g := attrs[AttrGroup].String; ValidGroup(g) {
 		return g
@@ -117,14 +118,14 @@ func ValidGroup(g string) bool {
 
 // Queue sends, holds and deletes messages. Implementations split calls into batches of ten, read
 // the errors of entries inside a successful answer, and are safe for concurrent use. Each method
-// returns nil if every entry succeeded. Otherwise it returns a slice as long as its input, with an
-// error or nil for each entry.
+// returns nil if every entry succeeded. Otherwise the method returns a slice as long as its input,
+// with an error or nil for each entry.
 type Queue interface {
 	Send(ctx context.Context, out []Outgoing) []error
 
-	// Hold makes messages invisible for d from now. Zero makes them visible at once
-	// (ChangeMessageVisibility). An entry fails with ErrGone if its handle is stale, or its message
-	// is deleted or no longer in flight.
+	// Hold makes messages invisible for d from now (ChangeMessageVisibility). If d is 0, the
+	// messages become visible at once. An entry fails with ErrGone if its handle is stale, or its
+	// message is deleted or no longer in flight.
 	Hold(ctx context.Context, receipts []string, d time.Duration) []error
 
 	// Delete deletes messages. Equal handles are sent once. A handle that is gone counts as
@@ -133,7 +134,7 @@ type Queue interface {
 }
 
 // FirstSent returns when the first message was sent of which this one may be a copy. The age of a
-// message counts from it.
+// message counts from this time.
 func (m Message) FirstSent() time.Time {
 	if a, ok := m.Attributes[AttrFirstSent]; ok {
 		if ms, ok := parseNumber(a.String); ok {
@@ -160,15 +161,15 @@ func With(attrs map[string]Attribute, name string, value Attribute) map[string]A
 
 // parseNumber parses up to 16 digits. The value may come from any sender.
 func parseNumber(s string) (int64, bool) {
-	if s == "" || len(s) > 16 { // most messages have none, and this avoids making an error for each
+	if s == "" || len(s) > 16 { // most messages have no number, and this check avoids making an error for each
 		return 0, false
 	}
 	n, err := strconv.ParseUint(s, 10, 63)
 	return int64(n), err == nil
 }
 
-// WholeSeconds rounds up. SQS counts delays and visibility in seconds, and no message may become
-// visible too early.
+// WholeSeconds rounds d up to whole seconds. SQS counts delays and visibility in seconds, and no
+// message may become visible too early.
 func WholeSeconds(d time.Duration) time.Duration {
 	if rest := d % time.Second; rest > 0 {
 		d += time.Second - rest

@@ -10,8 +10,8 @@ import (
 // Limits of SQS.
 const (
 	MaxDelay      = 15 * time.Minute
-	MaxHold       = 12 * time.Hour // counts from the receive: a message cannot be held for longer
-	MaxBytes      = 1 << 20        // body and attributes together
+	MaxHold       = 12 * time.Hour // the longest time from the receive until a message becomes visible
+	MaxBytes      = 1 << 20        // of body and attributes together
 	MaxAttributes = 10             // of one message
 	MaxEntries    = 10             // of one batch call
 )
@@ -24,11 +24,11 @@ var ErrGone = errors.New("receipt handle is not in flight")
 var ErrTooLarge = errors.New("message is too large")
 
 // ErrContent says that the queue refuses the content of a message. Sending it again cannot succeed.
-var ErrContent = errors.New("the queue does not take what the message holds")
+var ErrContent = errors.New("the queue refuses the content of the message")
 
 // Refusal returns why SQS does not accept a message, or nil. Every implementation of Queue calls
-// it, so that all refuse the same messages. The error for more than [MaxBytes] is [ErrTooLarge].
-// Source: the quotas of SendMessage in the SQS developer guide.
+// Refusal, so that all refuse the same messages. The error for more than [MaxBytes] is
+// [ErrTooLarge]. Source: the quotas of SendMessage in the SQS developer guide.
 func (o Outgoing) Refusal() error {
 	switch n := Bytes(o.Body, o.Attributes); {
 	case n > MaxBytes:
@@ -45,7 +45,7 @@ func (o Outgoing) Refusal() error {
 }
 
 // HoldRefusal returns why SQS does not hold a message for d from now, or nil. since is how long ago
-// the message was received, 0 if the caller does not know.
+// the message was received, or 0 if the caller does not know when.
 func HoldRefusal(d, since time.Duration) error {
 	if d < 0 || since+d > MaxHold {
 		return fmt.Errorf("hold for %s, %s after the receive: use 0 or more, and at most %s together", d, since, MaxHold)
@@ -70,8 +70,8 @@ func ErrorAt(errs []error, i int) error {
 	return errs[i]
 }
 
-// Failed joins the errors in the answer of a Queue method, or returns nil. It leaves out ErrGone,
-// which is expected: the message was deleted, or delivered again.
+// Failed joins the errors in the answer of a Queue method, or returns nil. Failed leaves out
+// ErrGone, which is expected: the message was deleted, or delivered again.
 func Failed(errs []error) error {
 	var failed []error
 	for _, err := range errs {
@@ -90,11 +90,12 @@ func Answer(errs []error) []error {
 	return errs
 }
 
-// FailAll returns the answer of a Queue method if n entries fail for one reason.
+// FailAll returns the answer of a Queue method whose n entries all fail for one reason.
 func FailAll(n int, err error) []error { return Answer(slices.Repeat([]error{err}, n)) }
 
-// Kept returns a function's answer: the ids of the messages that its queue must keep, each once. An
-// empty list acknowledges the whole batch. Kept never returns nil, so the answer always has a list.
+// Kept returns the answer of a function: the ids of the messages that the queue must keep, each
+// once. An empty list acknowledges the whole batch. Kept never returns nil, so the answer always
+// has a list.
 func Kept(ids []string) []string {
 	kept := make([]string, 0, len(ids))
 	seen := make(map[string]bool, len(ids))

@@ -1,5 +1,5 @@
-// Package rows reads and writes the table for lull's functions. It retries every call, and repeats
-// PARK until the row shows the result. It makes no decisions: package shard does.
+// Package rows reads and writes the table for lull's functions. The package retries every call, and
+// repeats PARK until the row shows the result. It makes no decisions: package shard does.
 package rows
 
 import (
@@ -22,7 +22,7 @@ type Table struct {
 
 var _ shard.Store = Table{}
 
-// Read is [shard.Store.Read] with retries.
+// Read calls [shard.Store.Read] with retries.
 func (t Table) Read(ctx context.Context, docs []shard.DocID, c shard.Consistency) ([]shard.Row, error) {
 	return backoff.Get(ctx, t.Clock, func() ([]shard.Row, error) { return t.Store.Read(ctx, docs, c) })
 }
@@ -36,8 +36,9 @@ func (t Table) One(ctx context.Context, doc shard.DocID, c shard.Consistency) (s
 	return rows[0], nil
 }
 
-// Of reads the rows of documents, each once, and returns them by document. The empty document of an
-// undecodable message gets the zero row.
+// Of reads the rows of documents, each once, and returns the rows by document. The document of an
+// undecodable message is empty: Of does not read it, and a look-up in the result gives the zero
+// row.
 func (t Table) Of(ctx context.Context, docs []shard.DocID, c shard.Consistency) (map[shard.DocID]shard.Row, error) {
 	rows := make(map[shard.DocID]shard.Row, len(docs))
 	var named []shard.DocID
@@ -57,14 +58,15 @@ func (t Table) Of(ctx context.Context, docs []shard.DocID, c shard.Consistency) 
 	return rows, err
 }
 
-// Write is [shard.Store.Write] with retries. All tries carry the same token. So if an earlier try
-// was applied, the row refuses the next one and shows the token.
+// Write calls [shard.Store.Write] with retries. All tries have the same token. So if an earlier try
+// was applied, the row refuses the next try and shows the token.
 func (t Table) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 	return backoff.Get(ctx, t.Clock, func() (shard.Row, error) { return t.Store.Write(ctx, w) })
 }
 
-// Ensure is Write, except that a refusal by a row for which so is true counts as success. Then an
-// earlier try was applied and only its answer was lost. Ensure returns that row.
+// Ensure calls Write. If the row refuses the write and so is true for the row, the write counts as
+// successful. In that case an earlier try was applied, and only its answer was lost. Ensure returns
+// this row.
 func (t Table) Ensure(ctx context.Context, w shard.Write, so func(shard.Row) bool) (shard.Row, error) {
 	old, err := t.Write(ctx, w)
 	if refused, ok := shard.AsRefused(err); ok && so(refused.Row) {
@@ -76,9 +78,10 @@ func (t Table) Ensure(ctx context.Context, w shard.Write, so func(shard.Row) boo
 // parkTries bounds how often PARK is tried on a row that keeps changing.
 const parkTries = 4
 
-// Park marks the row of a version whose dead letter is stored. The newest image decides the form of
-// the write. Park returns what the row says about the version, and the row's newest image. It calls
-// refused for every refused write. After an error it is unknown whether the row has the mark.
+// Park marks the row of a version whose dead letter is stored. The newest image of the row decides
+// the form of the write. Park returns what the row says about the version, and the newest image. It
+// calls refused for every write that the row refuses. After an error it is unknown whether the row
+// has the mark.
 func (t Table) Park(ctx context.Context, doc shard.DocID, k shard.OrderKey, expires int64, image shard.Row,
 	refused func(shard.Transition),
 ) (shard.Mark, shard.Row, error) {

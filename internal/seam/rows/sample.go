@@ -9,21 +9,22 @@ import (
 )
 
 const (
-	// sampleSegments is the number of segments to start with. In a large table, one segment is then
-	// about a page. If segments have too few rows, Sample divides their number by sampleFewer.
+	// sampleSegments is the number of segments with which Sample starts. In a large table, one
+	// segment of this number is about a page. If segments have too few rows, Sample divides the
+	// number by sampleFewer.
 	sampleSegments = 1 << 12
 	sampleFewer    = 8
 	samplePage     = 200
 )
 
-// Sample returns up to n documents whose rows are wanted, from parts of the table that the seed
-// chooses; callers pass a random seed. It reads at most this many pages for each number of
-// segments, so it may find fewer documents.
+// Sample returns up to n documents for whose rows wanted is true. The seed chooses the parts of the
+// table that Sample reads: callers pass a random seed. For each number of segments, Sample reads at
+// most this many pages. So it may find fewer documents.
 func (t Table) Sample(ctx context.Context, from shard.Scanner, seed string, n, pages int,
 	wanted func(shard.Row) bool,
 ) (docs []shard.DocID, err error) {
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(seed)) // a hash accepts every write
+	_, _ = h.Write([]byte(seed)) // writing to a hash never fails
 	for segments := sampleSegments; ; segments /= sampleFewer {
 		docs = docs[:0]
 		cursor := ""

@@ -1,5 +1,5 @@
-// Package wholefile writes files that appear whole or not at all: a reader sees the old content or
-// the new one, never a part, and a write that fails leaves the old file and nothing else.
+// Package wholefile writes files that appear whole or not at all. A reader sees the old content or
+// the new content, never a part. If a write fails, only the old file remains.
 package wholefile
 
 import (
@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 )
 
-// Write lets fill write a temporary file in the folder of path, gives it the mode and renames it to
-// path.
+// Write calls fill to write a temporary file in the folder of path. Then Write gives the file its
+// mode and renames it to path.
 func Write(path string, mode fs.FileMode, fill func(*os.File) error) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
