@@ -10,7 +10,7 @@ import (
 	"github.com/lullhq/lull/internal/seam/clock"
 )
 
-// drawing is a clock that also draws the jitter, as the simulated one does.
+// drawing is a clock that also draws the jitter, as the simulator's clock does.
 type drawing struct {
 	clock.System
 	jitter float64
@@ -26,7 +26,7 @@ func TestWaitsTakeTheJitterOfAClockThatDrawsIt(t *testing.T) {
 		want   time.Duration
 	}{
 		{"the clock's", Row(), 25*time.Millisecond + 50*time.Millisecond + 100*time.Millisecond},
-		{"the policy's own comes first", Policy{
+		{"the policy's own jitter", Policy{
 			Min: time.Second, Max: time.Second, Tries: 2,
 			Jitter: func() float64 { return 0.25 },
 		}, 250 * time.Millisecond},
@@ -38,7 +38,7 @@ func TestWaitsTakeTheJitterOfAClockThatDrawsIt(t *testing.T) {
 				failing := errors.New("no answer")
 				if err := c.policy.Do(t.Context(), drawing{jitter: 0.5},
 					func() error { return failing }); !errors.Is(err, failing) {
-					t.Errorf("error %v, want the last one", err)
+					t.Errorf("error %v, want the last error", err)
 				}
 				if got := time.Since(began); got != c.want {
 					t.Errorf("waited %s, want %s", got, c.want)

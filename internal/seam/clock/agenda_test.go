@@ -35,7 +35,7 @@ func TestAnAgendaDoesWhatASortedListDoes(t *testing.T) {
 					t.Skip("there is nothing to remove")
 				}
 				i := rapid.IntRange(0, len(list)-1).Draw(t, "i")
-				for range 2 { // the second time it is not in the agenda
+				for range 2 { // the second time the item is not in the agenda
 					agenda.Remove(&list[i].place)
 				}
 				list = slices.Delete(list, i, i+1)

@@ -15,8 +15,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// clocks runs a test on every clock, with the factor by which the clock is faster than the
-// bubble's.
+// clocks runs a test on every clock. speed is the factor by which the clock is faster than the
+// clock of the bubble.
 func clocks(t *testing.T, test func(t *testing.T, c clock.Clock, speed float64)) {
 	t.Helper()
 	for name, open := range map[string]func() (clock.Clock, float64){
@@ -33,7 +33,7 @@ func clocks(t *testing.T, test func(t *testing.T, c clock.Clock, speed float64))
 		) {
 			return clock.Skewed{Clock: clock.NewFast(10), By: time.Hour}, 10
 		},
-		"of a speed that is none": func() (clock.Clock, float64) { return clock.NewFast(-1), 1 },
+		"of an invalid speed": func() (clock.Clock, float64) { return clock.NewFast(-1), 1 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -56,7 +56,7 @@ func TestSleepPassesTheTimeThatTheClockShows(t *testing.T) {
 			t.Errorf("slept %s, want %s", got, want)
 		}
 		if got, want := c.Now().Sub(shown), 30*time.Second; got != want {
-			t.Errorf("the clock went on by %s, want %s", got, want)
+			t.Errorf("the clock moved by %s, want %s", got, want)
 		}
 	})
 }
@@ -146,7 +146,7 @@ func TestASpeedThatIsNotASpeedCountsAsOne(t *testing.T) {
 				t.Fatal(err)
 			}
 			if time.Since(begin) != time.Second || c.Now().Sub(shown) != time.Second {
-				t.Errorf("speed %v: slept %s, the clock went on by %s, want a second", speed, time.Since(begin),
+				t.Errorf("speed %v: slept %s, the clock moved by %s, want a second", speed, time.Since(begin),
 					c.Now().Sub(shown))
 			}
 		}

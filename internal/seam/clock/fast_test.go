@@ -11,7 +11,7 @@ import (
 	"github.com/lullhq/lull/internal/seam/clock"
 )
 
-func TestWorkTakesAsLongAsItTakes(t *testing.T) {
+func TestWorkIsNotFasterOnAFastClock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := clock.NewFast(60)
@@ -37,7 +37,7 @@ func TestWorkTakesAsLongAsItTakes(t *testing.T) {
 	})
 }
 
-func TestAWaitGoesOnSlowlyWhileSomebodyWorks(t *testing.T) {
+func TestAWaitIsNotFasterWhileACallerWorks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := clock.NewFast(10)
@@ -52,10 +52,10 @@ func TestAWaitGoesOnSlowlyWhileSomebodyWorks(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, want := time.Since(begin), 12*time.Second; got != want {
-			t.Errorf("took %s, want %s: ten seconds of work and twenty of waiting at ten times the speed", got, want)
+			t.Errorf("took %s, want %s: ten seconds of work, then waiting at ten times the speed", got, want)
 		}
 		if got, want := c.Now().Sub(shown), 30*time.Second; got != want {
-			t.Errorf("the clock went on by %s, want %s", got, want)
+			t.Errorf("the clock moved by %s, want %s", got, want)
 		}
 	})
 }
@@ -99,7 +99,7 @@ func TestADeadlineThatHasComeKeepsTheClockSlowUntilItIsSeen(t *testing.T) {
 		shown := c.Now()
 		time.Sleep(time.Second)
 		if got := c.Now().Sub(shown); got != time.Second {
-			t.Errorf("%s have passed, want a second: whoever was woken has not run yet", got)
+			t.Errorf("%s have passed, want a second, because the woken caller has not run yet", got)
 		}
 		cancel()
 		cancel()
@@ -120,7 +120,7 @@ func TestADeadlineEndsWithItsParentAndWhenCancelled(t *testing.T) {
 		ctx, cancel := c.Deadline(parent, time.Hour)
 		defer cancel()
 		if at, ok := ctx.Deadline(); !ok || time.Until(at) != time.Second {
-			t.Errorf("deadline %s, %t: want the parent's, which is sooner", at, ok)
+			t.Errorf("deadline %s, %t; want the earlier deadline of the parent", at, ok)
 		}
 		<-ctx.Done()
 		if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -149,7 +149,7 @@ func TestAClockThatRanAheadDoesNotGoBack(t *testing.T) {
 	})
 }
 
-func TestOtherClocksDoNotCareWhoWorks(t *testing.T) {
+func TestWorkingChangesNoOtherClock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		done := clock.Working(clock.System{})
@@ -174,7 +174,7 @@ func TestAFastClockIsSafeForConcurrentUse(t *testing.T) {
 				ctx, cancel := c.Deadline(t.Context(), time.Duration(n%7)*time.Millisecond)
 				done()
 				if i%2 == 0 {
-					_ = c.Sleep(ctx, time.Duration(n%5)*time.Millisecond) // the sleep or the context ends it
+					_ = c.Sleep(ctx, time.Duration(n%5)*time.Millisecond) // the sleep ends, or the context does
 				} else {
 					cancel()
 				}

@@ -7,11 +7,11 @@ import (
 	"github.com/lullhq/lull/internal/seam/clock"
 )
 
-func TestAClockIsOffBeyondWhatOthersAllow(t *testing.T) {
+func TestOffReportsOnlyDifferencesBeyondTrust(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
-		happened, since, want time.Duration // how long ago it happened
+		happened, since, want time.Duration // happened is how long ago the event was
 	}{
 		"just now":                    {0, 0, 0},
 		"a little while ago":          {clock.Trust, 0, 0},
@@ -27,6 +27,6 @@ func TestAClockIsOffBeyondWhatOthersAllow(t *testing.T) {
 		}
 	}
 	if got := clock.Off(now, time.Time{}, 0); got != 0 {
-		t.Errorf("where nobody says when: off by %s, want 0", got)
+		t.Errorf("without a time: off by %s, want 0", got)
 	}
 }

@@ -16,32 +16,32 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// rows takes a document through several writes and returns the event of each.
-func rows(t *testing.T, story func(r *usecasetest.Rig)) (told []Event) {
+// rows takes a document through several writes and returns the events of these writes.
+func rows(t *testing.T, story func(r *usecasetest.Rig)) (events []Event) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		r := usecasetest.Open(t, nil)
 		r.Shards.Watch = func(before, after shard.Row) {
 			if e, ok := Of(before, after, time.Now()); ok {
-				told = append(told, e)
+				events = append(events, e)
 			}
 		}
 		story(r)
 	})
-	return told
+	return events
 }
 
 func TestOnlyACommitTells(t *testing.T) {
 	t.Parallel()
-	told := rows(t, func(r *usecasetest.Rig) {
+	events := rows(t, func(r *usecasetest.Rig) {
 		first, second := r.EventOf(usecasetest.Put("a", 9)), r.EventOf(usecasetest.Put("a", 10))
 		r.Admit(first)
 		lease := r.Claim(first)
-		r.Admit(second) // while the first one is written
+		r.Admit(second) // the first version is being written now
 		r.Commit(lease, shard.Put)
 		time.Sleep(time.Minute)
 		r.Commit(r.Claim(second), shard.Put)
-		r.Write(shard.Pause("search", usecasetest.Now(), "ann", "a move")) // one of lull's own rows
+		r.Write(shard.Pause("search", usecasetest.Now(), "ann", "a move")) // the row of a sink, not of a document
 		time.Sleep(time.Minute)
 		gone := r.EventOf(`{"type":"doc.deleted","subject":"a","sequence":"11"}`)
 		r.Admit(gone)
@@ -53,22 +53,22 @@ func TestOnlyACommitTells(t *testing.T) {
 		{Operation: shard.Delete, Version: "11", Written: true},
 	}
 	var keys []string
-	for i, e := range told {
+	for i, e := range events {
 		keys = append(keys, e.OrderKey)
 		if e.Key != "content#a" || e.Collection != "content" || e.ID != "a" || e.At.IsZero() || e.Run != "" {
 			t.Errorf("event %d: got %+v", i, e)
 		}
-		told[i] = Event{Operation: e.Operation, Version: e.Version, Written: e.Written}
+		events[i] = Event{Operation: e.Operation, Version: e.Version, Written: e.Written}
 	}
-	if !reflect.DeepEqual(told, want) {
-		t.Errorf("got %+v, want %+v", told, want)
+	if !reflect.DeepEqual(events, want) {
+		t.Errorf("got %+v, want %+v", events, want)
 	}
 	if !sort.StringsAreSorted(keys) {
 		t.Errorf("got %q, want texts that sort as the versions do", keys)
 	}
 }
 
-func TestWhatIsNoCommitTellsNothing(t *testing.T) {
+func TestAChangeThatIsNoCommitMakesNoEvent(t *testing.T) {
 	t.Parallel()
 	r := usecasetest.Open(t, nil)
 	k, older := r.EventOf(usecasetest.Put("a", 2)).Key, r.EventOf(usecasetest.Put("a", 1)).Key
@@ -85,18 +85,18 @@ func TestWhatIsNoCommitTellsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string][2]shard.Row{
-		"the same":        {row("content#a", k), row("content#a", k)},
-		"taken back":      {row("content#a", k), row("content#a", older)},
-		"a reset":         {row("content#a", ""), row("content#a", reset)},
-		"collected":       {row("content#a", k), {Doc: "content#a"}},
-		"a row of lull's": {row("!health", ""), row("!health", k)},
-		"not a key":       {row("content#a", ""), row("content#a", "zzz")},
+		"the same commit":                {row("content#a", k), row("content#a", k)},
+		"a commit taken back":            {row("content#a", k), row("content#a", older)},
+		"a reset":                        {row("content#a", ""), row("content#a", reset)},
+		"a row that prune collected":     {row("content#a", k), {Doc: "content#a"}},
+		"a row that is not a document's": {row("!health", ""), row("!health", k)},
+		"a key that cannot be parsed":    {row("content#a", ""), row("content#a", "zzz")},
 	} {
 		if e, ok := Of(c[0], c[1], time.Now()); ok {
 			t.Errorf("%s: got %+v", name, e)
 		}
 	}
-	// KEEP commits without writing to the sink, which has this content already.
+	// KEEP commits without a write to the sink, because the sink already has this content.
 	before, after := row("content#a", older), row("content#a", k)
 	before.LastWrite, after.LastWrite = 7, 7
 	if e, ok := Of(before, after, time.Now()); !ok || e.Written {

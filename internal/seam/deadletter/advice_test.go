@@ -22,7 +22,7 @@ func TestTheRunbookHasTheAdviceOfEveryReason(t *testing.T) {
 		want += fmt.Sprintf("| `%s` | %s | %s |\n", r, r.Advice().Why, r.Advice().Fix)
 	}
 	if !strings.Contains(string(text), want) {
-		t.Errorf("%s lacks the reasons as advice.go has them. Put this table in:\n%s", page, want)
+		t.Errorf("%s differs from advice.go. Put in this table:\n%s", page, want)
 	}
 	if a := Reason("of a newer version").Advice(); a.Why == "" || a.Fix == "" {
 		t.Errorf("an unknown reason: got %+v, want some advice", a)

@@ -14,16 +14,16 @@ func TestDeadLetterIsNamedByVersionOrByBody(t *testing.T) {
 	t.Parallel()
 	k1, k2 := key(t, "1"), key(t, "2")
 	ids := map[string]string{
-		"one version":               ID("content#1", k1, "x"),
-		"another version":           ID("content#1", k2, "x"),
-		"another document":          ID("content#2", k1, "x"),
-		"undecodable":               ID("", "", Hash("x", nil)),
-		"undecodable, other body":   ID("", "", Hash("y", nil)),
-		"undecodable, of a source":  ID("", "", Hash("x", source("a"))),
-		"of another source":         ID("", "", Hash("x", source("b"))),
-		"a body like both":          ID("", "", Hash("xlull-sourceStringa", nil)),
-		"length parts doc and key":  ID("content#1"+"\x00", k1[1:], "x"),
-		"a body that looks like it": ID("", "", Hash("content#1"+string(k1), nil)),
+		"one version":                         ID("content#1", k1, "x"),
+		"another version":                     ID("content#1", k2, "x"),
+		"another document":                    ID("content#2", k1, "x"),
+		"undecodable":                         ID("", "", Hash("x", nil)),
+		"undecodable, other body":             ID("", "", Hash("y", nil)),
+		"undecodable, of a source":            ID("", "", Hash("x", source("a"))),
+		"of another source":                   ID("", "", Hash("x", source("b"))),
+		"a body like a body and its source":   ID("", "", Hash("xlull-sourceStringa", nil)),
+		"a longer document and a shorter key": ID("content#1"+"\x00", k1[1:], "x"),
+		"a body that equals document and key": ID("", "", Hash("content#1"+string(k1), nil)),
 	}
 	seen := map[string]string{}
 	for name, id := range ids {
@@ -43,7 +43,7 @@ func TestDeadLetterIsNamedByVersionOrByBody(t *testing.T) {
 	}
 	copied := map[string]queue.Attribute{queue.AttrFirstSent: queue.Text("1"), AttrLetter: queue.Text("{}")}
 	if a, b := Hash("x", nil), Hash("x", copied); a != b || a != "748146a475bacc89c079835ac719ed23" {
-		t.Errorf("a message and its copy have the hashes %s and %s, want what earlier versions named it by", a, b)
+		t.Errorf("a message and its copy have the hashes %s and %s, want the hash of earlier versions", a, b)
 	}
 }
 
@@ -60,7 +60,7 @@ func TestAMakerHashesItsMessageOnce(t *testing.T) { //nolint:paralleltest // it 
 		t.Errorf("id %s, want the hash %s", first.ID, Hash(m.Body, m.Attributes))
 	}
 	if n := testing.AllocsPerRun(100, func() { maker.New(Contract, "a", "", "", 1, time.Now()) }); n > 0 {
-		t.Errorf("another dead letter takes %g allocations: it hashes again", n)
+		t.Errorf("another dead letter takes %g allocations, so it hashed the message again", n)
 	}
 	if k := Of(m); k.New(Refusals, "", "content#1", key(t, "1"), 0, time.Now()).ID == "" || k.hash != "" {
 		t.Errorf("a version's dead letter hashed the message: %q", k.hash)
@@ -95,10 +95,10 @@ func TestCopyCarriesWhenItsFirstWasSent(t *testing.T) {
 		t.Errorf("copy has %d attributes, original %d; want 4 and 4", len(out.Attributes), len(attrs))
 	}
 	if _, ok := out.Attributes[AttrLetter]; ok {
-		t.Error("copy still is a dead letter")
+		t.Error("the copy still is a dead letter")
 	}
 	if out.Delay != 2*time.Second {
-		t.Errorf("delay %s, want 2s: whole seconds, never earlier", out.Delay)
+		t.Errorf("delay %s, want 2s: whole seconds, rounded up", out.Delay)
 	}
 	// A later copy of the copy still has the time of the first message.
 	m := queue.Message{Body: out.Body, Attributes: out.Attributes, Sent: sent.Add(time.Hour)}
@@ -118,7 +118,7 @@ func TestCopyWithoutRoomForItsAgeIsRefused(t *testing.T) {
 	again := attributes(9)
 	again[queue.AttrFirstSent] = queue.Text("1")
 	if _, err := Copy("b", again, sent, 0); err != nil {
-		t.Errorf("a copy of a copy: got %v, want none", err)
+		t.Errorf("a copy of a copy: error %v, want none", err)
 	}
 }
 

@@ -84,12 +84,12 @@ func TestDeadLetterArrivesByteForByte(t *testing.T) {
 		{"eight attributes", "b", attributes(8), "content#1", false},
 		{"ten attributes", "b", ten, "content#1", false},
 		{"a copy with ten attributes", "b", copied, "content#1", false},
-		{"an id that is not a text", "b", nil, "content#\xff\xfe", false},
-		{"nothing decoded", "not JSON", attributes(2), "", false},
+		{"an id that is not valid text", "b", nil, "content#\xff\xfe", false},
+		{"an undecodable message", "not JSON", attributes(2), "", false},
 		{"1 MiB", strings.Repeat("x", queue.MaxBytes), nil, "content#1", true},
-		{"1 MiB that hardly shrinks", noise(queue.MaxBytes), nil, "content#1", true},
-		{"1 MiB that hardly shrinks, with attributes", noise(queue.MaxBytes - 400), attributes(10), "content#1", true},
-		{"1 MiB with an attribute of our name", noise(queue.MaxBytes - 100), map[string]queue.Attribute{
+		{"1 MiB that packing hardly shrinks", noise(queue.MaxBytes), nil, "content#1", true},
+		{"1 MiB that packing hardly shrinks, with attributes", noise(queue.MaxBytes - 400), attributes(10), "content#1", true},
+		{"1 MiB with an attribute of the name that lull uses", noise(queue.MaxBytes - 100), map[string]queue.Attribute{
 			AttrBody: queue.Text("the sender's"),
 		}, "content#1", true},
 		{"1 MiB with attributes", strings.Repeat("y", queue.MaxBytes-400), attributes(10), "content#1", true},
@@ -112,17 +112,17 @@ func TestDeadLetterArrivesByteForByte(t *testing.T) {
 				t.Fatalf("Message() = %v", err)
 			}
 			if n := queue.Bytes(out.Body, out.Attributes); n > queue.MaxBytes {
-				t.Errorf("message has %d bytes, SQS takes %d", n, queue.MaxBytes)
+				t.Errorf("message has %d bytes, SQS accepts %d", n, queue.MaxBytes)
 			}
 			if n := len(out.Attributes); n > queue.MaxAttributes {
-				t.Errorf("message has %d attributes, SQS takes %d", n, queue.MaxAttributes)
+				t.Errorf("message has %d attributes, SQS accepts %d", n, queue.MaxAttributes)
 			}
 			if got := out.Body != tt.body; got != tt.packed {
 				t.Errorf("body packed: got %t, want %t", got, tt.packed)
 			}
 			for i, b := range []byte(out.Attributes[AttrLetter].String) {
 				if b < ' ' || b > '~' {
-					t.Fatalf("byte %d of %s is %#x: SQS takes some of these only", i, AttrLetter, b)
+					t.Fatalf("byte %d of %s is %#x, want only characters that SQS accepts", i, AttrLetter, b)
 				}
 			}
 			got, err := Read(received(out))
@@ -146,7 +146,7 @@ func TestDeadLetterTooLargeForSQSIsRefusedNotCut(t *testing.T) {
 	}
 }
 
-// Older code would take such a dead letter for a broken one, and lose its facts.
+// Older code would judge a dead letter of the new schema as a broken one, and lose its facts.
 func TestOnlyADeadLetterWithItsBodyInAnAttributeIsOfTheNewSchema(t *testing.T) {
 	t.Parallel()
 	for body, schema := range map[string]string{
@@ -180,7 +180,7 @@ func TestDeadLetterOfADeadLetterIsNotNested(t *testing.T) {
 	}
 }
 
-func TestReadSaysWhatIsNotADeadLetter(t *testing.T) {
+func TestReadRefusesAMessageThatIsNotADeadLetter(t *testing.T) {
 	t.Parallel()
 	with := func(json string) queue.Message {
 		return queue.Message{Body: "b", Attributes: map[string]queue.Attribute{AttrLetter: queue.Text(json)}}
@@ -194,7 +194,7 @@ func TestReadSaysWhatIsNotADeadLetter(t *testing.T) {
 		want error
 	}{
 		{"no attribute", queue.Message{Body: "b"}, ErrNoLetter},
-		{"moved by SQS, with an attribute that pretends", moved, ErrNoLetter},
+		{"moved by SQS, with a forged attribute", moved, ErrNoLetter},
 		{"newer schema with other types", with(`{"schema":3,"reason":{"word":"rejected"}}`), ErrSchema},
 		{"no JSON", with(`rejected`), broken},
 		{"no schema", with(`{"reason":"rejected"}`), broken},
@@ -210,9 +210,9 @@ func TestReadSaysWhatIsNotADeadLetter(t *testing.T) {
 			_, err := Read(tt.m)
 			switch {
 			case tt.want == nil && err != nil:
-				t.Errorf("got %v, want none", err)
+				t.Errorf("got error %v, want none", err)
 			case errors.Is(tt.want, broken) && (err == nil || errors.Is(err, ErrNoLetter) || errors.Is(err, ErrSchema)):
-				t.Errorf("got %v, want an error of its own", err)
+				t.Errorf("got %v, want another error than ErrNoLetter and ErrSchema", err)
 			case tt.want != nil && !errors.Is(tt.want, broken) && !errors.Is(err, tt.want):
 				t.Errorf("got %v, want %v", err, tt.want)
 			}
@@ -220,7 +220,7 @@ func TestReadSaysWhatIsNotADeadLetter(t *testing.T) {
 	}
 }
 
-func TestUnpackRefusesWhatNoMessageCouldHold(t *testing.T) {
+func TestUnpackRefusesABodyLargerThanAnyMessage(t *testing.T) {
 	t.Parallel()
 	bomb, err := pack(strings.Repeat("0", queue.MaxBytes+1))
 	if err != nil {
@@ -259,7 +259,7 @@ func FuzzLetter(f *testing.F) {
 			return
 		}
 		if len(out.Attributes) > queue.MaxAttributes || queue.Bytes(out.Body, out.Attributes) > queue.MaxBytes {
-			t.Fatalf("SQS would not take %d attributes, %d bytes", len(out.Attributes),
+			t.Fatalf("SQS would refuse %d attributes, %d bytes", len(out.Attributes),
 				queue.Bytes(out.Body, out.Attributes))
 		}
 		got, err := Read(received(out))
@@ -277,8 +277,8 @@ func FuzzLetter(f *testing.F) {
 	})
 }
 
-// FuzzRead reads any bytes as facts. The result is an error or a dead letter, never a panic. A dead
-// letter that was read can be packed again.
+// FuzzRead reads any bytes as facts. The result is an error or a dead letter, never a panic. If it
+// is a dead letter, it can be packed again.
 func FuzzRead(f *testing.F) {
 	f.Add("b",
 		`{"schema":1,"reason":"rejected","key":"e010,i011,-,00000000000000000,0102030000000000","attributes":{"a":{"type":"String","string":"eA=="}}}`)

@@ -22,7 +22,7 @@ func TestEachRunsEveryPartOnceAndNeverMoreThanTheLimitAtATime(t *testing.T) {
 			var now, most atomic.Int32
 			Runner(nil).Each(limit, n, func(i int) {
 				most.Store(max(most.Load(), now.Add(1)))
-				time.Sleep(time.Millisecond) // as many parts run as the limit allows
+				time.Sleep(time.Millisecond) // so that as many parts run at once as the limit allows
 				now.Add(-1)
 				ran[i].Add(1)
 			})
@@ -38,7 +38,7 @@ func TestEachRunsEveryPartOnceAndNeverMoreThanTheLimitAtATime(t *testing.T) {
 	}
 }
 
-func TestARunnerOfOnesOwnTakesOver(t *testing.T) {
+func TestARunnerDecidesTheOrderOfTheParts(t *testing.T) {
 	t.Parallel()
 	var order []int
 	backwards := Runner(func(_, n int, f func(int)) {
@@ -68,9 +68,9 @@ func TestTryRunsAllAndReturnsTheFirstErrorInOrder(t *testing.T) {
 	}
 }
 
-// recover does not work across goroutines. Without Each's own recover, a panic on one message would
-// end the process and fail the whole batch. The stack must show the part, because the log shows
-// only that.
+// A recover does not work across goroutines. Without the recover of Each, a panic on one message
+// would end the process and fail the whole batch. The stack must show the part that panicked,
+// because the log shows only that stack.
 func TestAPanicOfAPartReachesWhoeverCalled(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{2, 20} {

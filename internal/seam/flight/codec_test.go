@@ -199,7 +199,7 @@ func fold(s string) string {
 	return b.String() + s + "\n"
 }
 
-func TestANewerSchemaIsToldApart(t *testing.T) {
+func TestANewerSchemaIsRecognised(t *testing.T) {
 	t.Parallel()
 	m := sample()
 	m.Schema = flight.SchemaVersion + 1
@@ -224,22 +224,22 @@ func TestDamagedManifestsAreRefused(t *testing.T) {
 	}
 	for i := range good {
 		if _, err := flight.Decode(good[:i]); err == nil || errors.Is(err, flight.ErrSchema) {
-			t.Errorf("cut to %d bytes: %v, want an error that is not ErrSchema", i, err)
+			t.Errorf("cut to %d bytes: %v, want another error than ErrSchema", i, err)
 		}
 	}
 	for i := range good {
 		bad := bytes.Clone(good)
 		bad[i] ^= 0x81
 		if _, err := flight.Decode(bad); err == nil {
-			t.Errorf("byte %d changed: decoded", i)
+			t.Errorf("byte %d changed: decoded without an error", i)
 		}
 	}
 	if _, err := flight.Decode(append(bytes.Clone(good), 0)); err == nil {
-		t.Error("a byte more: decoded")
+		t.Error("a byte more: decoded without an error")
 	}
 	for _, b := range []string{"", "LULL", "LULL\x00", "{}", "LULL\x01\x00\x00\x00\x00"} {
 		if _, err := flight.Decode([]byte(b)); err == nil {
-			t.Errorf("%q: decoded", b)
+			t.Errorf("%q: decoded without an error", b)
 		}
 	}
 }
@@ -250,7 +250,7 @@ func TestATooLargeManifestIsRefused(t *testing.T) {
 		{Message: queue.Message{Body: strings.Repeat("x", flight.MaxManifestBytes)}},
 	}}
 	if _, err := flight.Encode(m); err == nil {
-		t.Error("encoded")
+		t.Error("a manifest that is too large was encoded")
 	}
 	if _, err := flight.Encode(&flight.Manifest{Schema: -1}); err == nil {
 		t.Error("a negative schema was encoded")

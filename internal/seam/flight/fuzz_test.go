@@ -11,7 +11,7 @@ import (
 	"github.com/lullhq/lull/internal/seam/flight"
 )
 
-// FuzzDecode gives the decoder any bytes: as a whole manifest, and as a block with the right
+// FuzzDecode gives any bytes to the decoder: as a whole manifest, and as a block with the right
 // checksum.
 func FuzzDecode(f *testing.F) {
 	for _, m := range []*flight.Manifest{sample(), {}} {
@@ -40,10 +40,10 @@ func FuzzDecode(f *testing.F) {
 		}
 		again, err := flight.Encode(m)
 		if err != nil {
-			t.Fatalf("encode what was decoded: %v", err)
+			t.Fatalf("encode the decoded manifest: %v", err)
 		}
 		if sealed && !bytes.Equal(again, b) {
-			t.Errorf("decoded from %x and encoded as %x", b, again)
+			t.Errorf("decoded %x, and encoded the manifest as %x", b, again)
 		}
 	})
 }

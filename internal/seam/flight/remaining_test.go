@@ -12,7 +12,7 @@ import (
 	"github.com/lullhq/lull/internal/seam/flight"
 )
 
-func TestLeftIsASetOfNumbers(t *testing.T) {
+func TestRemainingIsASetOfNumbers(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 300).Draw(t, "n")
@@ -151,7 +151,7 @@ func TestIDsAreFreshAndSortByTime(t *testing.T) {
 		id, same, before := flight.NewID(at), flight.NewID(at), flight.NewID(at.Add(-time.Millisecond))
 		u, err := ulid.ParseStrict(string(id))
 		if err != nil || !ulid.Time(u.Time()).Equal(at) || before >= id || seen[id] || id == same {
-			t.Fatalf("id %d is %s after %s, and %s (%v), want a ULID of its time that nobody else has", n, id, before,
+			t.Fatalf("id %d is %s after %s, and %s (%v), want a new ULID of its time", n, id, before,
 				same, err)
 		}
 		seen[id] = true

@@ -8,7 +8,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// One second of the window is for rounding the wake up.
+// One second of the window is left for rounding the wake up.
 func TestOneWakeServesWhatIsDueWithinTheWindowLessASecond(t *testing.T) {
 	t.Parallel()
 	const first = shard.Micros(1_000_000_000)
@@ -17,11 +17,11 @@ func TestOneWakeServesWhatIsDueWithinTheWindowLessASecond(t *testing.T) {
 		times []shard.Micros
 		want  shard.Micros
 	}{
-		"nothing else":          {nil, first},
-		"earlier":               {[]shard.Micros{first - 1}, first},
-		"at the end of it":      {[]shard.Micros{reach, first}, reach},
-		"a microsecond beyond":  {[]shard.Micros{first + 7, reach + 1}, first + 7},
-		"as late as the window": {[]shard.Micros{first.Add(10 * time.Second)}, first},
+		"nothing else":                            {nil, first},
+		"earlier":                                 {[]shard.Micros{first - 1}, first},
+		"at the end of the window":                {[]shard.Micros{reach, first}, reach},
+		"a microsecond after the end":             {[]shard.Micros{first + 7, reach + 1}, first + 7},
+		"in the second that is left for rounding": {[]shard.Micros{first.Add(10 * time.Second)}, first},
 	} {
 		if got := flight.Together(first, tt.times, 10*time.Second); got != tt.want {
 			t.Errorf("%s: wakes %s after the first, want %s", name, got.Sub(first), tt.want.Sub(first))

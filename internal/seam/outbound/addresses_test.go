@@ -36,8 +36,8 @@ func TestPublicAddresses(t *testing.T) {
 	}
 }
 
-// A host that the settings name as private may be in a private network, but not a cloud's own
-// address.
+// If the settings name a host as private, the host may be in a private network. But it may never
+// have an address at which a cloud serves its own machines.
 func TestPrivateAddressesLeaveOutTheCloudsOwn(t *testing.T) {
 	t.Parallel()
 	for a, want := range map[string]bool{
@@ -53,12 +53,12 @@ func TestPrivateAddressesLeaveOutTheCloudsOwn(t *testing.T) {
 	}
 }
 
-// The address to which the name resolves at the time of connecting is checked.
+// lull checks the address to which the name resolves when lull connects.
 func TestTheAddressIsJudgedWhenItIsConnectedTo(t *testing.T) {
 	t.Parallel()
 	transport, ok := Client(Reachable(false)).Transport.(*http.Transport)
 	if !ok || transport.Proxy != nil {
-		t.Fatal("a proxy would connect for us, to wherever it likes")
+		t.Fatal("the transport has a proxy, which would connect to any address")
 	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -68,6 +68,6 @@ func TestTheAddressIsJudgedWhenItIsConnectedTo(t *testing.T) {
 	to := netip.MustParseAddrPort(ln.Addr().String())
 	if c, err := transport.DialContext(t.Context(), "tcp", fmt.Sprintf("localhost:%d", to.Port())); err == nil {
 		_ = c.Close()
-		t.Error("a name that leads to this machine was connected to")
+		t.Error("lull connected to a name that leads to this machine")
 	}
 }

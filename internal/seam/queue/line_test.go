@@ -21,7 +21,7 @@ func FuzzLineOf(f *testing.F) {
 		}
 		again, ok := LineOf(map[string]Attribute{AttrLine: Text(l.Text())})
 		if !ok || again != l || l.Number < 1 || l.Offset < 0 {
-			t.Errorf("%q is %+v, which is written as %q", text, l, l.Text())
+			t.Errorf("%q was parsed as %+v, whose text is %q", text, l, l.Text())
 		}
 	})
 }

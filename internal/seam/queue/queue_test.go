@@ -58,7 +58,7 @@ func FuzzFirstSent(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		m := queue.Message{Sent: sent, Attributes: map[string]queue.Attribute{queue.AttrFirstSent: queue.Text(text)}}
 		if got := m.FirstSent(); got.After(sent) || got.Before(time.UnixMilli(0)) {
-			t.Errorf("%q makes it %s, sent at %s", text, got, sent)
+			t.Errorf("%q gives %s for a message sent at %s", text, got, sent)
 		}
 	})
 }
@@ -83,7 +83,7 @@ func TestBytesCountsWhatSQSCounts(t *testing.T) {
 func TestWholeSecondsRoundsUp(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]time.Duration{
-		-1500 * time.Millisecond: -1500 * time.Millisecond, // a time in the past stays
+		-1500 * time.Millisecond: -1500 * time.Millisecond, // a negative duration does not change
 		0:                        0,
 		1:                        time.Second,
 		time.Second - 1:          time.Second,
@@ -101,7 +101,7 @@ func TestErrorAtReadsAnAnswer(t *testing.T) {
 	t.Parallel()
 	failed := errors.New(strings.Repeat("x", 3))
 	if got := queue.ErrorAt(nil, 7); got != nil {
-		t.Errorf("%v, want nil: everything went well", got)
+		t.Errorf("%v, want nil because every entry succeeded", got)
 	}
 	errs := []error{nil, failed}
 	if queue.ErrorAt(errs, 0) != nil || !errors.Is(queue.ErrorAt(errs, 1), failed) {

@@ -8,7 +8,7 @@ import (
 	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// Every attribute of lull, from every kind of sender.
+// The cases are every attribute of lull, from every kind of sender.
 func TestOnlyLullsOwnRolesSetItsAttributes(t *testing.T) {
 	t.Parallel()
 	const everybody, ours = true, false
@@ -20,7 +20,7 @@ func TestOnlyLullsOwnRolesSetItsAttributes(t *testing.T) {
 	senders := queue.Senders{"AROARECEIVE", "AROAPRUNE", "AROAOPERATOR", "111122223333"}
 	for sender, believed := range map[string]bool{
 		"AROARECEIVE:lull-search-receive": true, "AROARECEIVE": true, "AROAPRUNE:lull-search-prune": true,
-		"AROAOPERATOR:ann": true, "111122223333": true, // the account itself, and every sender in an emulator
+		"AROAOPERATOR:ann": true, "111122223333": true, // the account itself; an emulator gives this id to every sender
 		"AROAPUBLISHER:ann": false, "AROAPIPE:pipe": false, "AIDASERVICE": false, "AROASTRANGER:AROARECEIVE": false,
 		"AROARECEIVE2:x": false, "AROARECEIV:E": false, "aroareceive:x": false, "": false, ":": false,
 		"x:AROARECEIVE": false, "111122223333:guest": false,
@@ -36,7 +36,7 @@ func TestOnlyLullsOwnRolesSetItsAttributes(t *testing.T) {
 				t.Errorf("%s from %q: kept %t, removed %v", name, sender, kept, removed)
 			}
 			if senders.Ours(sender) != believed || !maps.EqualFunc(m.Attributes, given, same) {
-				t.Errorf("%s from %q: ours %t; the message is %v now", name, sender, senders.Ours(sender), m.Attributes)
+				t.Errorf("%s from %q: ours %t; the attributes are %v now", name, sender, senders.Ours(sender), m.Attributes)
 			}
 			if got, removed := queue.Senders(nil).Believed(m); removed != nil || len(got.Attributes) != 2 {
 				t.Errorf("%s in one process: removed %v", name, removed)
@@ -49,11 +49,11 @@ func TestOnlyLullsOwnRolesSetItsAttributes(t *testing.T) {
 	}
 	got, removed := queue.Senders{}.Believed(queue.Message{Attributes: all})
 	if len(got.Attributes) != 6 || !slices.Equal(removed, []string{queue.AttrLine, queue.AttrPart, queue.AttrEvent}) {
-		t.Errorf("a list of nobody: %v left, %v removed", got.Attributes, removed)
+		t.Errorf("an empty list of senders: %v left, %v removed", got.Attributes, removed)
 	}
 }
 
-func TestAnUpstreamsMessageSaysNothingInLullsName(t *testing.T) {
+func TestAForeignMessageHasNoAttributeThatOnlyLullMaySet(t *testing.T) {
 	t.Parallel()
 	out := queue.Outgoing{Body: "b", Attributes: map[string]queue.Attribute{
 		queue.AttrLine: queue.Text("1"), queue.AttrGroup: queue.Text("g"),

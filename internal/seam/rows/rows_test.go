@@ -7,7 +7,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// With one token for two leases, each owner would believe that the other's work is its own.
+// If two leases had one token, each owner would take the other's work for its own.
 func TestTokensAreFresh(t *testing.T) {
 	t.Parallel()
 	seen := map[shard.Token]bool{}

@@ -1,5 +1,5 @@
-// Package storetest holds helpers that the conformance suites of lull's stores share. It runs a
-// suite and reads a list page by page. It starts callers at the same time, and checks calls under a
+// Package storetest holds helpers that the conformance suites of lull's stores share. The helpers
+// run a suite, read a list page by page, start callers at the same time, and check calls under a
 // context that has ended.
 package storetest
 
@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Run runs the checks of a suite in parallel, by name. open returns what one check tests; each
-// check has its own.
+// Run runs the checks of a suite in parallel, by name. open returns the store that one check tests.
+// Run calls open for each check.
 func Run[S any](t *testing.T, open func(t *testing.T) S, promises map[string]func(S)) {
 	t.Helper()
 	for name, check := range promises {
@@ -38,7 +38,7 @@ func Walk[T any](t testing.TB, limit int, list func(cursor string, limit int) ([
 		page, next, err := list(cursor, limit)
 		OK(t, "list", err)
 		if len(page) > limit {
-			t.Fatalf("a page of %d, want at most %d", len(page), limit)
+			t.Fatalf("a page has %d items, want at most %d", len(page), limit)
 		}
 		all = append(all, page...)
 		if cursor = next; cursor == "" {

@@ -34,7 +34,7 @@ func TestAFileIsReplacedWholeOrNotAtAll(t *testing.T) {
 		t.Errorf("%q, %v, error %v; want the first file as it was", b, info.Mode(), errors.Join(err, stat))
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
-		t.Errorf("%v is left beside the file, error %v", left, err)
+		t.Errorf("%v remains beside the file, error %v", left, err)
 	}
 	if err := wholefile.Write(filepath.Join(dir, "no", "file"), 0o600, text("", nil)); err == nil {
 		t.Error("a file was written into a folder that does not exist")

@@ -16,7 +16,7 @@ func TestAClockThatIsSetKeepsItsMonotonicReading(t *testing.T) {
 			t.Errorf("set by %s: %s have passed, want none", by, d)
 		}
 		if d := set.Round(0).Sub(begin.Round(0)); d != by {
-			t.Errorf("set by %s: the wall moved by %s", by, d)
+			t.Errorf("set by %s: the time of day moved by %s", by, d)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-// Package deadlettertest is the conformance suite of [deadletter.Store]. It uses only the
-// interface, and dead letters of its own. So it may run at the same time as others against shared
-// storage.
+// Package deadlettertest is the conformance suite of [deadletter.Store]. The suite uses only the
+// interface, and dead letters of its own. So it may run at the same time as other tests against
+// shared storage.
 package deadlettertest

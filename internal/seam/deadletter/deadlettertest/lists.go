@@ -12,15 +12,15 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// lists checks that the list has exactly these dead letters of this test, in this order, with these
-// facts.
+// lists checks that the list of dead letters has exactly those in want, in the same order and with
+// the same facts. It ignores dead letters of other tests.
 func (r *run) lists(f deadletter.Filter, limit int, want ...deadletter.Letter) {
 	r.Helper()
 	var mine []deadletter.Facts
 	var last time.Time
 	for _, l := range r.walk(f, limit) {
 		if l.Died.Before(last) {
-			r.Errorf("%s died before the one listed before it", l.ID)
+			r.Errorf("%s is older than the dead letter before it in the list", l.ID)
 		}
 		last = l.Died
 		if strings.HasPrefix(l.ID, r.name) {
@@ -30,6 +30,7 @@ func (r *run) lists(f deadletter.Filter, limit int, want ...deadletter.Letter) {
 	r.listed(fmt.Sprintf("%+v in pages of %d", f, limit), mine, want)
 }
 
+// listed checks a list of facts against the dead letters that it must have.
 func (r *run) listed(what string, got []deadletter.Facts, want []deadletter.Letter) {
 	r.Helper()
 	facts := make([]deadletter.Facts, len(want))
@@ -44,6 +45,7 @@ func (r *run) listed(what string, got []deadletter.Facts, want []deadletter.Lett
 	}
 }
 
+// walk reads the whole list, page by page.
 func (r *run) walk(f deadletter.Filter, limit int) []deadletter.Facts {
 	r.Helper()
 	return storetest.Walk(r, limit, func(cursor string, limit int) ([]deadletter.Facts, string, error) {
@@ -115,13 +117,13 @@ func counts(r *run) {
 		all, moreOfAll, failed := r.Parked(r.Context(), died.AddDate(100, 0, 0), 1_000_000)
 		some, moreThanSome, stopped := r.Parked(r.Context(), died, 2)
 		if err = errors.Join(err, failed, stopped); err != nil || more || moreOfAll || !moreThanSome || some < 2 {
-			r.Fatalf("%v, more than all: %v, %v; %d of 2, more: %v", err, more, moreOfAll, some, moreThanSome)
+			r.Fatalf("error %v; more after counting all: %v, %v; counted %d of 2, more: %v", err, more, moreOfAll, some, moreThanSome)
 		}
 		if n == parked && all == parked+redriven {
 			return
 		}
 		if try == 200 {
-			r.Fatalf("%d parked, and %d with those redriven long ago, want %d and %d", n, all, parked, parked+redriven)
+			r.Fatalf("%d parked, %d with those redriven long ago, want %d and %d", n, all, parked, parked+redriven)
 		}
 	}
 }

@@ -16,29 +16,29 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Run runs the suite. open returns a new store, or another handle on a shared one.
+// Run runs the suite. open returns a new store, or another handle on a shared store.
 func Run(t *testing.T, open func(t *testing.T) deadletter.Store) {
 	t.Helper()
 	fresh := func(t *testing.T) *run { return &run{T: t, Store: open(t), name: strings.ToLower(rand.Text())} }
 	storetest.Run(t, fresh, map[string]func(*run){
-		"a dead letter comes back byte for byte: a large one, and one without a document": roundTrip,
-		"an absent dead letter is not there":                                              absent,
-		"a dead letter without an id is refused":                                          noID,
-		"storing a dead letter again stores it once, parks it and keeps its redrives":     parksAgain,
-		"a message that is stored is not replaced by another one":                         replacesNothing,
-		"dead letters of one message share it until the last one goes":                    sharesMessage,
-		"no dead letter loses its message to another one that goes":                       losesNoMessage,
-		"a redrive is counted and the dead letter stays":                                  redriven,
-		"marking a dead letter that is not there makes none":                              markAbsent,
-		"a dropped dead letter is gone":                                                   drops,
-		"dead letters are listed oldest first, in pages of any size, none left out":       lists,
-		"a filter selects":                            filters,
-		"what is parked is counted":                   counts,
-		"a call under a context that has ended fails": endedContext,
+		"a dead letter comes back byte for byte: a large one, and one without a document":   roundTrip,
+		"an absent dead letter is not found":                                                absent,
+		"a dead letter without an id is refused":                                            noID,
+		"a dead letter that is stored again is stored once, parked, and keeps its redrives": parksAgain,
+		"a stored message is not replaced by another message":                               replacesNothing,
+		"dead letters of one message share the message until the last one is dropped":       sharesMessage,
+		"no dead letter loses its message because another dead letter is dropped":           losesNoMessage,
+		"a redrive is counted, and the dead letter stays stored":                            redriven,
+		"marking an absent dead letter as redriven does not store one":                      markAbsent,
+		"a dropped dead letter is deleted":                                                  drops,
+		"dead letters are listed oldest first, in pages of any size, and none is missing":   lists,
+		"a filter selects dead letters":                                                     filters,
+		"parked dead letters are counted":                                                   counts,
+		"a call under a context that has ended fails":                                       endedContext,
 	})
 }
 
-// run is one test. Its random name is part of the ids that it stores.
+// run is one test. The test's random name is part of the ids that it stores.
 type run struct {
 	*testing.T
 	deadletter.Store
@@ -48,7 +48,7 @@ type run struct {
 
 var died = time.UnixMilli(1_777_888_800_123).UTC()
 
-// letter returns a new dead letter, which died a minute after the one before.
+// letter returns a new dead letter. Each one died a minute after the one before.
 func (r *run) letter() deadletter.Letter {
 	r.n++
 	return deadletter.Letter{
@@ -69,6 +69,7 @@ func (r *run) letter() deadletter.Letter {
 	}
 }
 
+// park parks a dead letter and checks the result.
 func (r *run) park(l deadletter.Letter, want deadletter.Parking) {
 	r.Helper()
 	got, err := r.Park(r.Context(), l)
@@ -93,6 +94,7 @@ func (r *run) mark(l *deadletter.Letter, at time.Time, auto bool) {
 	}
 }
 
+// expect checks that the store returns this dead letter.
 func (r *run) expect(want deadletter.Letter) {
 	r.Helper()
 	got, ok, err := r.Get(r.Context(), want.ID)
@@ -103,7 +105,7 @@ func (r *run) expect(want deadletter.Letter) {
 		r.Errorf("facts %+v\nwant %+v", g, w)
 	}
 	if got.Body != want.Body {
-		r.Errorf("body of %d bytes, want %d bytes, the same", len(got.Body), len(want.Body))
+		r.Errorf("body has %d bytes and differs, want %d bytes", len(got.Body), len(want.Body))
 	}
 	if len(got.Attributes)+len(want.Attributes) > 0 && !reflect.DeepEqual(got.Attributes, want.Attributes) {
 		r.Errorf("attributes %v, want %v", got.Attributes, want.Attributes)
@@ -116,6 +118,7 @@ func kept(l deadletter.Letter) deadletter.Facts {
 	return utc(l.Facts)
 }
 
+// utc returns facts with all times in UTC.
 func utc(f deadletter.Facts) deadletter.Facts {
 	for _, t := range []*time.Time{&f.FirstSent, &f.Sent, &f.Died, &f.RedrivenAt} {
 		*t = t.UTC()
@@ -156,7 +159,7 @@ func replacesNothing(r *run) {
 	r.expect(other)
 }
 
-// of returns another dead letter of the same message.
+// of returns another dead letter of the message of l.
 func (r *run) of(l deadletter.Letter) deadletter.Letter {
 	other := r.letter()
 	other.Body, other.Attributes, other.Event = l.Body, l.Attributes, l.Event+r.n
@@ -175,8 +178,8 @@ func sharesMessage(r *run) {
 	hash := deadletter.Hash(one.Body, one.Attributes)
 	for i, l := range letters {
 		found, err := r.Message(r.Context(), hash)
-		storetest.OK(r, "list the message's", err)
-		r.listed("of the message", found, letters[i:])
+		storetest.OK(r, "list the dead letters of the message", err)
+		r.listed("dead letters of the message", found, letters[i:])
 		for _, l := range letters[i:] {
 			r.expect(l)
 		}
@@ -192,7 +195,7 @@ func sharesMessage(r *run) {
 	r.expect(two)
 }
 
-// Dead letters of one message are parked and dropped at the same time.
+// losesNoMessage parks and drops dead letters of one message at the same time.
 func losesNoMessage(r *run) {
 	stays := r.letter()
 	stays.Body += r.name
@@ -215,6 +218,7 @@ func losesNoMessage(r *run) {
 
 func absent(r *run) { r.absent(r.name) }
 
+// absent checks that the store has no dead letter with this id.
 func (r *run) absent(id string) {
 	r.Helper()
 	if _, ok, err := r.Get(r.Context(), id); ok || err != nil {
@@ -289,7 +293,7 @@ func endedContext(r *run) {
 		"drop": r.Drop(ended, l.ID),
 	})
 	if found {
-		r.Error("get: a dead letter together with the error")
+		r.Error("get: a dead letter beside the error")
 	}
 	r.expect(l)
 }

@@ -19,22 +19,22 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Run runs the suite. open returns a new store, or another handle on a shared one.
+// Run runs the suite. open returns a new store, or another handle on a shared store.
 func Run(t *testing.T, open func(t *testing.T) flight.Store) {
 	t.Helper()
 	storetest.Run(t, func(t *testing.T) run { return run{t, open(t)} }, map[string]func(run){
-		"a manifest comes back as it was put, also a large one":              roundTrip,
-		"a manifest that was got belongs to its caller":                      ownCopy,
-		"putting a flight again replaces it":                                 replaces,
-		"a manifest that is put again is read whole, the old one or the new": replacedWhileRead,
-		"an absent flight is not found":                                      notFound,
-		"a manifest of a newer schema is recognised":                         newerSchema,
-		"a checkpoint is created once":                                       continues,
-		"of twenty that continue a flight at once one does":                  continueRace,
-		"a deleted flight is gone, its checkpoints too":                      deletes,
-		"flights are listed oldest first, in pages of any size":              lists,
-		"the list knows the newest object and the checkpoints of a flight":   listsNewest,
-		"a call under a context that has ended fails":                        endedContext,
+		"a manifest is returned as it was put, also a large one":                          roundTrip,
+		"a caller may change the manifest that Get returned":                              ownCopy,
+		"a flight that is put again is replaced":                                          replaces,
+		"a manifest that is put again is read whole, either the old one or the new one":   replacedWhileRead,
+		"an absent flight is not found":                                                   notFound,
+		"a manifest of a newer schema is recognised":                                      newerSchema,
+		"a checkpoint is created once":                                                    continues,
+		"of twenty callers that continue a flight at once, one succeeds":                  continueRace,
+		"a deleted flight and its checkpoints are gone":                                   deletes,
+		"flights are listed oldest first, in pages of any size":                           lists,
+		"the list has the time of a flight's newest object and the number of checkpoints": listsNewest,
+		"a call under a context that has ended fails":                                     endedContext,
 	})
 }
 
@@ -95,11 +95,12 @@ func (r run) get(id flight.ID) *flight.Manifest {
 	return got
 }
 
+// expect checks that the store returns this manifest.
 func (r run) expect(want *flight.Manifest) {
 	r.Helper()
 	got := r.get(want.Flight)
 	if !reflect.DeepEqual(got, want) {
-		r.Errorf("got %d records of flight %s, not as they were put (%d of %s)", len(got.Records), got.Flight,
+		r.Errorf("got %d records of flight %s, want the %d records of %s as they were put", len(got.Records), got.Flight,
 			len(want.Records), want.Flight)
 	}
 }
@@ -133,8 +134,9 @@ func replaces(r run) {
 	r.expect(m)
 }
 
-// replacedWhileRead reads a flight while Put repeats, as the flight's first turn may. Under the
-// race detector it also finds a store that shares its own state with readers.
+// replacedWhileRead reads a flight while Put is repeated. The first turn of a flight may do the
+// same. Under the race detector the check also finds a store that shares its own state with
+// readers.
 func replacedWhileRead(r run) {
 	m := manifest(3)
 	r.put(m)
@@ -152,7 +154,7 @@ func replacedWhileRead(r run) {
 	for range 5 {
 		got := r.get(m.Flight)
 		if n := len(got.Records); n < 1 || n > 3 || !reflect.DeepEqual(got.Records, m.Records[:n]) {
-			r.Errorf("got %d records, not as they were put", n)
+			r.Errorf("got %d records, want them as they were put", n)
 		}
 	}
 }
@@ -216,7 +218,7 @@ func deletes(r run) {
 	r.put(m)
 	r.checkpoint(m.Flight, 1)
 	r.checkpoint(m.Flight, 2)
-	for range 2 { // the second time the flight does not exist, and Delete succeeds
+	for range 2 { // the second time the flight does not exist, and Delete still succeeds
 		storetest.OK(r, "delete", r.Delete(r.Context(), m.Flight))
 		r.fails(m.Flight, flight.ErrNotFound)
 	}
@@ -224,7 +226,7 @@ func deletes(r run) {
 		r.Error("the deleted flight is listed")
 	}
 	if created, err := r.Continue(r.Context(), m.Flight, 2, flight.State{Flight: m.Flight}); err != nil || !created {
-		r.Errorf("continue after the deletion: %v, %v, want true: the checkpoint went too", created, err)
+		r.Errorf("continue after the deletion: %v, %v, want true, because the checkpoint was deleted too", created, err)
 	}
 }
 
@@ -271,7 +273,7 @@ func lists(r run) {
 	}
 	if page, _, err := r.List(r.Context(), string(ids[4]), 1); err != nil || len(page) != 1 || page[0].ID <= ids[4] ||
 		page[0].ID > ids[5] {
-		r.Errorf("after %s comes %v (%v), want the next flight, %s at the latest", ids[4], page, err, ids[5])
+		r.Errorf("after %s the list has %v (%v), want the next flight, %s at the latest", ids[4], page, err, ids[5])
 	}
 	if !slices.IsSorted(ids) {
 		r.Fatal("the test's own ids do not sort by age")

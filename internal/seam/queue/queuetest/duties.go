@@ -57,8 +57,8 @@ func sendsLarge(r run) {
 	r.all(r.sent(want...), want...)
 }
 
-// Refuses sends valid messages and messages that SQS refuses in one call. It returns the bodies
-// that the queue must have accepted.
+// Refuses sends valid messages and messages that SQS refuses in one call. It returns the bodies of
+// the messages that the queue must have accepted.
 func Refuses(t *testing.T, q queue.Queue) (taken []string) {
 	t.Helper()
 	attrs := func(n int) map[string]queue.Attribute {
@@ -81,8 +81,8 @@ func Refuses(t *testing.T, q queue.Queue) (taken []string) {
 			},
 			bad: true, tooLarge: true,
 		},
-		{Outgoing: queue.Outgoing{Body: "as many attributes as may be", Attributes: attrs(queue.MaxAttributes)}},
-		{Outgoing: queue.Outgoing{Body: "one more", Attributes: attrs(queue.MaxAttributes + 1)}, bad: true},
+		{Outgoing: queue.Outgoing{Body: "as many attributes as are allowed", Attributes: attrs(queue.MaxAttributes)}},
+		{Outgoing: queue.Outgoing{Body: "one attribute too many", Attributes: attrs(queue.MaxAttributes + 1)}, bad: true},
 		{Outgoing: queue.Outgoing{Body: ""}, bad: true},
 		{Outgoing: queue.Outgoing{Body: "too late", Delay: queue.MaxDelay + time.Second}, bad: true},
 		{Outgoing: queue.Outgoing{Body: "too early", Delay: -time.Second}, bad: true},
@@ -100,7 +100,7 @@ func Refuses(t *testing.T, q queue.Queue) (taken []string) {
 	}
 	for i, e := range entries {
 		if errors.Is(errs[i], queue.ErrTooLarge) != e.tooLarge || (errs[i] != nil) != e.bad {
-			t.Errorf("entry %d: %v, want refused: %v, as too large: %v", i, errs[i], e.bad, e.tooLarge)
+			t.Errorf("entry %d: %v, want refused %v, and as too large %v", i, errs[i], e.bad, e.tooLarge)
 		}
 	}
 	return taken
@@ -181,9 +181,9 @@ func holdStale(r run) {
 	again := r.again(first)
 	errs := r.Queue.Hold(r.Context(), []string{first.Receipt, again.Receipt, "no receipt"}, 4*time.Second)
 	if len(errs) != 3 || !errors.Is(errs[0], queue.ErrGone) || errs[1] != nil || !errors.Is(errs[2], queue.ErrGone) {
-		r.Errorf("hold: %v, want ErrGone for the stale one and for what is not a receipt", errs)
+		r.Errorf("hold: %v, want ErrGone for the stale receipt and for the text that is no receipt", errs)
 	}
-	r.collect(r.Receive, 1) // visible again, so not in flight
+	r.collect(r.Receive, 1) // the message is visible again, so it is not in flight
 	if errs := r.Queue.Hold(r.Context(), []string{again.Receipt}, 4*time.Second); !errors.Is(queue.ErrorAt(errs, 0),
 		queue.ErrGone) {
 		r.Errorf("hold: %v, want ErrGone", errs)
@@ -209,7 +209,7 @@ func deletes(r run) {
 	got := r.sent("a", "b")
 	r.drop(got[0].Receipt)
 	if again := r.collect(r.Receive, 1)[0]; again.ID != got[1].ID {
-		r.Errorf("%s came again, want %s", again.ID, got[1].ID)
+		r.Errorf("%s was received again, want %s", again.ID, got[1].ID)
 	}
 	r.none(time.Second)
 }

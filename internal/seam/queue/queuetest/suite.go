@@ -12,33 +12,36 @@ import (
 	"github.com/lullhq/lull/internal/seam/storetest"
 )
 
-// Settings are the settings that a test needs of its queue. For zero fields the backend chooses.
+// Settings are the settings that a test needs of its queue. If a field is zero, the backend chooses
+// the setting.
 type Settings struct {
 	Visibility      time.Duration // whole seconds
 	MaxReceiveCount int           // if not 0, the queue has a dead-letter queue
 }
 
-// Receive is ReceiveMessage: it returns up to limit messages, and waits up to wait for the first.
-// It may return fewer messages than the queue has.
+// Receive is ReceiveMessage. It returns up to limit messages, and waits up to wait for the first
+// message. It may return fewer messages than the queue has.
 type Receive func(ctx context.Context, limit int, wait time.Duration) ([]queue.Message, error)
 
 // Backend is an empty queue under test.
 type Backend struct {
 	Queue   queue.Queue
 	Receive Receive
-	Dead    Receive // from the dead-letter queue, if Settings ask for one
-	Moved   string  // MovedFrom of messages in the dead-letter queue
+	Dead    Receive // receives from the dead-letter queue, if Settings ask for one
+	Moved   string  // the MovedFrom of messages in the dead-letter queue
 }
 
-// Capabilities select the tests that apply.
+// Capabilities select the tests that a backend can pass.
 type Capabilities struct {
-	// Bubble runs each test with virtual time: testing/synctest.Test. Nil runs it in real time.
+	// Bubble runs each test with virtual time, as testing/synctest.Test does. If Bubble is nil,
+	// tests run in real time.
 	Bubble func(t *testing.T, f func(t *testing.T))
-	// StaleIsGone: a receipt handle of an earlier receive is refused. SQS may accept it or not.
+	// StaleIsGone says that a receipt handle of an earlier receive is refused. SQS may accept such
+	// a handle or not.
 	StaleIsGone bool
-	// TwelveHours: the limit of a hold is enforced. Some emulators do not enforce it.
+	// TwelveHours says that the limit of a hold is enforced. Some emulators do not enforce it.
 	TwelveHours bool
-	// Redrive: messages received too often move to the dead-letter queue.
+	// Redrive says that messages received too often move to the dead-letter queue.
 	Redrive bool
 }
 
@@ -58,24 +61,24 @@ func Run(t *testing.T, open Open, c Capabilities) {
 	}{
 		{"a message arrives byte for byte", true, long, arrives},
 		{"many messages are sent by one call", true, long, sendsMany},
-		{"a call may be larger than a message", true, long, sendsLarge},
-		{"what SQS refuses fails alone", true, long, refuses},
+		{"the messages of one call may be larger than one message may be", true, long, sendsLarge},
+		{"a message that SQS refuses fails alone", true, long, refuses},
 		{"sending, holding and deleting nothing succeeds", true, long, nothing},
-		{"a delayed message comes after its delay", true, long, delays},
+		{"a delayed message arrives after its delay", true, long, delays},
 		{
-			"a received message is invisible until its visibility ends, then comes again", true, lasts(3), visibility,
+			"a received message is invisible until its visibility ends, then arrives again", true, lasts(3), visibility,
 		},
-		{"a hold lasts as long as asked for, from now", true, brief, holds},
+		{"a hold lasts for its time from now", true, brief, holds},
 		{"a hold of zero makes a message visible at once", true, long, releases},
-		{"a hold of a message that is gone says so and harms no other", true, brief, holdGone},
-		{"a hold by a stale receipt says so", c.StaleIsGone, brief, holdStale},
+		{"a hold of a deleted message fails with ErrGone and does not affect other messages", true, brief, holdGone},
+		{"a hold by a stale receipt fails with ErrGone", c.StaleIsGone, brief, holdStale},
 		{"a hold of more than ten messages holds them all", true, lasts(4), holdsMany},
-		{"a hold beyond twelve hours fails, though the message is not gone", c.TwelveHours, lasts(5), twelveHours},
-		{"a deleted message never comes again", true, brief, deletes},
-		{"deleting a message twice, or a deleted one, succeeds", true, long, deletesTwice},
+		{"a hold beyond twelve hours fails, but not with ErrGone", c.TwelveHours, lasts(5), twelveHours},
+		{"a deleted message never arrives again", true, brief, deletes},
+		{"deleting a message again succeeds", true, long, deletesTwice},
 		{"more than ten messages are deleted by one call", true, lasts(4), deletesMany},
 		{
-			"a message received too often moves and says from where", c.Redrive,
+			"a message received too often is moved, and MovedFrom names its queue", c.Redrive,
 			Settings{Visibility: time.Second, MaxReceiveCount: 2},
 			moves,
 		},
@@ -102,7 +105,7 @@ type run struct {
 	Backend
 }
 
-// send sends plain messages.
+// send sends messages that have only a body.
 func (r run) send(bodies ...string) {
 	r.Helper()
 	out := make([]queue.Outgoing, len(bodies))
@@ -112,7 +115,7 @@ func (r run) send(bodies ...string) {
 	r.granted("send", r.Queue.Send(r.Context(), out))
 }
 
-// sent sends plain messages and receives them, in any order.
+// sent sends messages that have only a body, and receives them in any order.
 func (r run) sent(bodies ...string) []queue.Message {
 	r.Helper()
 	r.send(bodies...)
@@ -150,7 +153,7 @@ func (r run) again(first queue.Message) queue.Message {
 	return m
 }
 
-// collect receives until it has n messages. It gives up after 20 + n calls.
+// collect receives until it has n messages. It stops after 20 + n calls.
 func (r run) collect(receive Receive, n int) []queue.Message {
 	r.Helper()
 	var got []queue.Message
@@ -167,7 +170,7 @@ func (r run) collect(receive Receive, n int) []queue.Message {
 	return got
 }
 
-// none receives for the time wait and requires that no message comes.
+// none receives for the time wait and requires that no message arrives.
 func (r run) none(wait time.Duration) {
 	r.Helper()
 	got, err := r.Receive(r.Context(), queue.MaxEntries, wait)
@@ -193,7 +196,7 @@ func numbered(n int) []string {
 	return out
 }
 
-// all requires each body exactly once.
+// all requires that the messages have these bodies, each exactly once.
 func (r run) all(got []queue.Message, want ...string) {
 	r.Helper()
 	bodies := make([]string, len(got))

@@ -17,24 +17,24 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Run runs the suite. open returns a new store, or another handle on a shared one.
+// Run runs the suite. open returns a new store, or another handle on a shared store.
 func Run(t *testing.T, open func(t *testing.T) schedule.Store) {
 	t.Helper()
 	fresh := func(t *testing.T) *run { return &run{T: t, Store: open(t), name: strings.ToLower(rand.Text())} }
 	storetest.Run(t, fresh, map[string]func(*run){
-		"an item comes back byte for byte once it is due":                    roundTrip,
-		"an item is due at its time, not before":                             dueAt,
-		"the earliest hour comes first, in pages of any size, none left out": pages,
-		"storing an item again replaces it":                                  replaces,
-		"an item stored again for another time is due then only":             moves,
-		"a deleted item is gone":                                             deletes,
-		"the items of a document are listed without their messages":          lists,
-		"an item without an id is refused":                                   noID,
-		"a call under a context that has ended fails":                        endedContext,
+		"an item is returned byte for byte once it is due":                            roundTrip,
+		"an item is due at its time, and not before":                                  dueAt,
+		"the earliest hour comes first, in pages of any size, and no item is missing": pages,
+		"an item that is stored again is replaced":                                    replaces,
+		"an item that is stored again for another time is due only at that time":      moves,
+		"a deleted item is not found":                                                 deletes,
+		"the items of a document are listed without their messages":                   lists,
+		"an item without an id is refused":                                            noID,
+		"a call under a context that has ended fails":                                 endedContext,
 	})
 }
 
-// run is one test. Its random name is part of the ids that it stores.
+// run is one test. The test's random name is part of the ids that it stores.
 type run struct {
 	*testing.T
 	schedule.Store
@@ -68,7 +68,7 @@ func (r *run) drop(it schedule.Item) {
 	storetest.OK(r, "delete", r.Delete(r.Context(), it.ID))
 }
 
-// own returns the items of this test, with times in UTC. A shared store may hold others.
+// own returns the items of this test, with times in UTC. A shared store may hold other items.
 func (r *run) own(items []schedule.Item) (own []schedule.Item) {
 	for _, it := range items {
 		if strings.HasPrefix(it.ID, r.name) {
@@ -78,15 +78,17 @@ func (r *run) own(items []schedule.Item) (own []schedule.Item) {
 	return own
 }
 
+// utc returns an item with its times in UTC.
 func utc(it schedule.Item) schedule.Item {
 	it.NotBefore, it.FirstSent = it.NotBefore.UTC(), it.FirstSent.UTC()
 	return it
 }
 
-// expect reads the items that are due. It checks the order of hours, and that this test's items are
-// exactly those that it wants.
+// expect reads the items that are due. It checks the order of the hours, and that exactly the items
+// in want are due from this test.
 func (r *run) expect(until time.Time, want ...schedule.Item) { r.Helper(); r.due(until, 100, want...) }
 
+// due does what expect does, in pages of limit items.
 func (r *run) due(until time.Time, limit int, want ...schedule.Item) {
 	r.Helper()
 	var hour time.Time
@@ -99,7 +101,7 @@ func (r *run) due(until time.Time, limit int, want ...schedule.Item) {
 			r.Errorf("%s of hour %s comes after hour %s", it.ID, h, hour)
 		}
 		if it.NotBefore.After(until) {
-			r.Errorf("%s is due at %s, asked was until %s", it.ID, it.NotBefore, until)
+			r.Errorf("%s is due at %s, but the call asked for items until %s", it.ID, it.NotBefore, until)
 		}
 		hour = h
 	}
@@ -199,7 +201,7 @@ func lists(r *run) {
 		r.Errorf("get: %+v, %t, error %v; want the item with its message", got, ok, err)
 	}
 	if got, ok, err := r.Get(r.Context(), late.ID+"-none"); err != nil || ok {
-		r.Errorf("get what is not there: %+v, %t, error %v", got, ok, err)
+		r.Errorf("get an absent item: %+v, %t, error %v", got, ok, err)
 	}
 }
 
