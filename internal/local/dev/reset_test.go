@@ -102,7 +102,7 @@ func TestAVersionThatWasTakenBackReachesTheSinkByNoWay(t *testing.T) {
 		}
 		refused := 0
 		for _, n := range s.notes.Of(journal.Stale) {
-			if n.Key.Event() == e && n.Detail == "an operator took it back" {
+			if n.Key.Event() == e && n.Detail == "an operator took the version back" {
 				refused++
 			}
 		}
