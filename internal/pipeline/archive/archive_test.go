@@ -60,7 +60,7 @@ func TestABrokenObjectIsAnError(t *testing.T) {
 	}
 	for name, object := range map[string][]byte{
 		"empty": nil, "text": []byte("{}"), "cut off": whole[:len(whole)-9], "flipped": flipped(whole),
-		"no head": zipped(""), "not JSON": zipped("{\"schema\":1}\nbody\n"), "half a line": zipped("{\"schema\":1}\n{\"id\""),
+		"no header": zipped(""), "not JSON": zipped("{\"schema\":1}\nbody\n"), "half a line": zipped("{\"schema\":1}\n{\"id\""),
 		"newer": zipped("{\"schema\":2}\n"), "no schema": zipped("{}\n"),
 		"a bomb":          zipped("{\"schema\":1}\n" + strings.Repeat(" ", MaxBytes)),
 		"a bomb of lines": zipped("{\"schema\":1}\n" + strings.Repeat("{}\n", MaxBytes/3)),
@@ -89,11 +89,11 @@ func TestNamesSortByTimeAndSayWhatIsInside(t *testing.T) {
 		}
 		names = append(names, p.Name())
 		if n := p.Name(); n < After(p.Received) || n >= After(p.Received.Add(time.Millisecond)) {
-			t.Errorf("%s is not of its time", n)
+			t.Errorf("%s does not sort at its time", n)
 		}
 	}
 	if !slices.IsSorted(names) {
-		t.Errorf("got %q, want them in the order of their times", names)
+		t.Errorf("got %q, want the names in the order of their times", names)
 	}
 	for _, n := range []Name{
 		"", "x", "2026/11/22/12/0000.123_bulk_news_1", "2026/11/22/12/0000.123_other_news_1_ID",

@@ -13,22 +13,23 @@ import (
 	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// Bounds of an unpacked object. A batch has at most 10,000 messages and 6 MB, and JSON writes
-// some bytes as six.
+// Bounds of an unpacked object. A batch has at most 10,000 messages and 6 MB. JSON writes some
+// bytes as six.
 const (
 	MaxBytes    = 64 << 20
 	MaxMessages = 10_000
 )
 
-// schema is the newest form of an object that this code understands.
+// schema is the newest schema of an object that this code understands.
 const schema = 1
 
+// head is the first line of an object.
 type head struct {
 	Schema int `json:"schema"`
 }
 
-// line is a message in an object. A text that is not UTF-8 is stored as bytes, because JSON
-// cannot hold it.
+// line is a message in an object. A text that is not UTF-8 is stored as bytes, because JSON cannot
+// hold such a text.
 type line struct {
 	ID         string               `json:"id"`
 	Sent       time.Time            `json:"sent"`
@@ -37,6 +38,7 @@ type line struct {
 	BodyBytes  []byte               `json:"bodyBytes,omitempty"`
 }
 
+// attribute is a message attribute in an object.
 type attribute struct {
 	Type   string `json:"type"`
 	Text   string `json:"text,omitempty"`
@@ -44,19 +46,19 @@ type attribute struct {
 	Binary []byte `json:"binary,omitempty"`
 }
 
-// said returns a text as text if it is UTF-8, otherwise as bytes.
-func said(s string) (text string, raw []byte) {
+// textOrBytes returns s as text if s is UTF-8, and otherwise as bytes.
+func textOrBytes(s string) (text string, raw []byte) {
 	if utf8.ValidString(s) {
 		return s, nil
 	}
 	return "", []byte(s)
 }
 
-// Encode packs messages, without the fields that belong to one receive. Equal messages give
-// equal bytes.
+// Encode packs messages, without the fields that belong to one receive. Equal messages give equal
+// bytes.
 func Encode(msgs []queue.Message) ([]byte, error) {
 	var out bytes.Buffer
-	// Speed matters: receive waits for it, with a third of a core.
+	// Speed matters, because receive waits for the packing, with a third of a core.
 	zip, err := gzip.NewWriterLevel(&out, gzip.BestSpeed)
 	if err != nil {
 		return nil, fmt.Errorf("pack the archive: %w", err)
@@ -67,13 +69,13 @@ func Encode(msgs []queue.Message) ([]byte, error) {
 	for i := 0; i < len(msgs) && err == nil; i++ {
 		m := &msgs[i]
 		l := line{ID: m.ID, Sent: m.Sent.UTC()}
-		l.Body, l.BodyBytes = said(m.Body)
+		l.Body, l.BodyBytes = textOrBytes(m.Body)
 		if len(m.Attributes) > 0 {
 			l.Attributes = make(map[string]attribute, len(m.Attributes))
 		}
 		for name, a := range m.Attributes {
 			at := attribute{Type: a.Type, Binary: a.Binary}
-			at.Text, at.Bytes = said(a.String)
+			at.Text, at.Bytes = textOrBytes(a.String)
 			l.Attributes[name] = at
 		}
 		err = lines.Encode(l)
@@ -84,8 +86,8 @@ func Encode(msgs []queue.Message) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Decode unpacks an object into its messages, as they were in their queue. An error means that
-// the bytes are not a whole object, or that newer code wrote them.
+// Decode unpacks an object into the messages, as they were in their queue. An error says that the
+// bytes are not a whole object, or that newer code wrote them.
 func Decode(object []byte) ([]queue.Message, error) {
 	zip, err := gzip.NewReader(bytes.NewReader(object))
 	if err != nil {
@@ -117,7 +119,7 @@ func Decode(object []byte) ([]queue.Message, error) {
 	}
 }
 
-// next reads a line. At the end of a whole object the error is io.EOF.
+// next reads a line. At the end of a whole object, the error is io.EOF.
 func next(lines *json.Decoder, left *io.LimitedReader, into any) error {
 	err := lines.Decode(into)
 	switch {
@@ -129,6 +131,7 @@ func next(lines *json.Decoder, left *io.LimitedReader, into any) error {
 	return fmt.Errorf("unpack the archive: %w", err)
 }
 
+// message returns the message of the line.
 func (l *line) message() queue.Message {
 	m := queue.Message{ID: l.ID, Sent: l.Sent, Body: l.Body, ReceiveCount: 1}
 	if len(l.BodyBytes) > 0 {

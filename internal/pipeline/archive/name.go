@@ -9,19 +9,19 @@ import (
 	"github.com/lullhq/lull/internal/seam/flight"
 )
 
-// Name names an object. Names sort by when the batch was received.
+// Name names an object. Names sort by the time when the batch was received.
 type Name string
 
-// layout is the time in a name: UTC, milliseconds, a folder for each hour.
+// layout is the format of the time in a name: UTC, milliseconds, a folder for each hour.
 const layout = "2006/01/02/15/0405.000"
 
 // Parts are the fields of a name.
 type Parts struct {
-	Received time.Time // milliseconds, UTC
+	Received time.Time // in UTC, in whole milliseconds
 	Lane     flight.Lane
 	Sink     string
 	Messages int    // when it was written; [Forget] may have removed some since
-	ID       string // of the invocation
+	ID       string // the id of the invocation
 }
 
 // Name returns the name of an object with these parts.
@@ -29,11 +29,12 @@ func (p Parts) Name() Name {
 	return After(p.Received) + Name(fmt.Sprintf("_%s_%s_%d_%s", p.Lane, p.Sink, p.Messages, p.ID))
 }
 
-// After returns a name that sorts before every batch received at this time or later, and after
-// all earlier ones.
+// After returns a name that sorts before every batch that was received at this time or later, and
+// after all earlier batches.
 func After(at time.Time) Name { return Name(at.UTC().Format(layout)) }
 
-// Parts splits a name into its fields. It returns an error if the name is not of the archive.
+// Parts splits a name into its fields. It returns an error if the name does not belong to the
+// archive.
 func (n Name) Parts() (Parts, error) {
 	fields := strings.Split(string(n), "_")
 	if len(fields) != 5 {

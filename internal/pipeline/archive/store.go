@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// Errors of Get about one object. Any other error may be about all objects, or may pass.
+// Errors of Get about one object. Any other error may be about all objects, or may be temporary.
 var (
 	ErrNotFound   = errors.New("object of the archive not found")
 	ErrUnreadable = errors.New("object of the archive cannot be read") // too large, or moved to a vault
 )
 
-// Writer is the half of a Store that receive needs.
+// Writer is the part of a Store that receive needs.
 type Writer interface {
-	// Put writes an object, and replaces one of the same name.
+	// Put writes an object. It replaces an object of the same name.
 	Put(ctx context.Context, name Name, object []byte) error
 }
 
-// Object is an object of a list.
+// Object is an object in a list.
 type Object struct {
 	Name  Name
 	Bytes int64
@@ -29,12 +29,12 @@ type Store interface {
 	Writer
 	// Get returns the whole object, or ErrNotFound or ErrUnreadable.
 	Get(ctx context.Context, name Name) ([]byte, error)
-	// List returns the names after after and before to, sorted, at most limit. The list may
-	// contain names that no batch has. more reports that there are others.
+	// List returns at most limit names, sorted, which sort after after and before to. The list may
+	// contain names that are not those of a batch. more says that there are more names.
 	List(ctx context.Context, after, to Name, limit int) (list []Object, more bool, err error)
-	// Remove removes an object and its kept former versions.
+	// Remove removes an object and the former versions of it that the store keeps.
 	Remove(ctx context.Context, name Name) error
-	// Rewrite replaces an object and keeps nothing of the old one.
+	// Rewrite replaces an object. The store keeps no former version of the object.
 	Rewrite(ctx context.Context, name Name, object []byte) error
 }
 

@@ -15,38 +15,39 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Errors of Cancel. They mean that the version is not cancelled. If the row changed during Cancel,
-// its dead letter may already be stored. prune deletes it once its version or a newer one is
-// committed.
+// Errors of Cancel. Each of them means that the version is not cancelled. If the row changed during
+// Cancel, the version's dead letter may already be stored. prune deletes such a dead letter once
+// its version or a newer one is committed.
 var (
 	ErrNotPending = errors.New("nothing is pending")
-	ErrNotPlanned = errors.New("nothing is scheduled: in its last quarter of an hour an event is in its queue, " +
+	ErrNotPlanned = errors.New("no event is scheduled: in the last quarter of an hour before its time an event is in the queue, " +
 		"and can be cancelled once it is pending")
-	ErrWriting   = errors.New("it is being written: try again when its lease has ended")
-	ErrUnheld    = errors.New("no flight holds it at the moment: try again when its message has been received again")
-	ErrWritten   = errors.New("it was written before it could be cancelled")
-	ErrOvertaken = errors.New("a newer version arrived meanwhile: cancel again to cancel that one")
-	ErrOutdated  = errors.New("a newer version is committed or pending: it is outdated, and will not be written")
+	ErrWriting   = errors.New("the version is being written: try again when its lease has ended")
+	ErrUnheld    = errors.New("no flight holds the version now: try again when its message has been received again")
+	ErrWritten   = errors.New("the version was written before it could be cancelled")
+	ErrOvertaken = errors.New("a newer version arrived: cancel again to cancel the newer version")
+	ErrOutdated  = errors.New("a newer version is committed or pending, so the scheduled one will not be written")
 	ErrForeign   = errors.New("the row has a newer schema")
 )
 
-// cancelTries bounds how often PARK waits for a lease that was taken after the dead letter was
-// stored.
+// cancelTries bounds how often PARK waits for a lease. Such a lease was taken after the dead letter
+// was stored.
 const cancelTries = 3
 
-// Cancel makes the pending version of a document a dead letter `cancelled`, from its manifest, and
-// marks the row. If an older version is held, it is now the newest one and is written. Cancel
-// returns the facts of the dead letter, which an operator may redrive.
+// Cancel makes the pending version of a document a dead letter with the reason `cancelled`, from
+// the version's manifest. Then it marks the row. If an older version is held, that version is now
+// the newest one and is written. Cancel returns the facts of the dead letter. An operator may
+// redrive it.
 func (d *Service) Cancel(ctx context.Context, doc shard.DocID, by string) (deadletter.Facts, error) {
 	return audited(ctx, "cancel", doc, by, d.cancel)
 }
 
-// audited runs a change of a document, and requires the name of the operator.
+// audited runs a change of a document. It requires the name of the operator.
 func audited(ctx context.Context, what string, doc shard.DocID, by string,
 	change func(context.Context, shard.DocID, string) (deadletter.Facts, error),
 ) (f deadletter.Facts, err error) {
 	if by == "" {
-		return f, fmt.Errorf("cancel %s: nobody is named for the audit", doc)
+		return f, fmt.Errorf("cancel %s: the audit needs the name of an operator", doc)
 	}
 	if f, err = change(ctx, doc, by); err != nil {
 		return deadletter.Facts{}, fmt.Errorf("%s %s: %w", what, doc, err)
@@ -79,8 +80,8 @@ func (d *Service) cancel(ctx context.Context, doc shard.DocID, by string) (deadl
 // put stores the dead letter and marks the row.
 func (d *Service) put(ctx context.Context, row shard.Row, l deadletter.Letter, by string) (deadletter.Facts, error) {
 	l.Detail = "by " + by
-	// Store first, then mark the row. After a crash in between, the version is written
-	// nevertheless, and its dead letter is superseded.
+	// Store first, then mark the row. After a crash between the two, the version is written
+	// nevertheless, and that supersedes its dead letter.
 	err := d.try(ctx, func() error {
 		_, err := d.Letters.Park(ctx, l)
 		return err
@@ -101,13 +102,13 @@ func (d *Service) put(ctx context.Context, row shard.Row, l deadletter.Letter, b
 	return l.Facts, nil
 }
 
-// CancelScheduled makes the next scheduled event of a document a dead letter `cancelled`. It
-// returns the facts of the dead letter, which an operator may redrive.
+// CancelScheduled makes the next scheduled event of a document a dead letter with the reason
+// `cancelled`. It returns the facts of the dead letter. An operator may redrive it.
 //
-// prune may enqueue the event at the same moment. So the row is marked before the event is removed
-// from the schedule: receive then finds that the copy's dead letter is stored. The row remembers
-// only one dead version. So if two events of a document may be in the queue and both are cancelled,
-// the first may still be written.
+// prune may enqueue the event at the same moment. So CancelScheduled marks the row before it
+// removes the event from the schedule. If prune did enqueue a copy, receive finds that the copy's
+// dead letter is stored. The row remembers only one dead version. So if two events of a document
+// may be in the queue and both are cancelled, the first may still be written.
 func (d *Service) CancelScheduled(ctx context.Context, doc shard.DocID, by string) (deadletter.Facts, error) {
 	return audited(ctx, "cancel the scheduled event of", doc, by, d.cancelScheduled)
 }
@@ -134,13 +135,13 @@ func (d *Service) cancelScheduled(ctx context.Context, doc shard.DocID, by strin
 		return f, err
 	}
 	if err := d.try(ctx, func() error { return d.Schedule.Delete(ctx, it.ID) }); err != nil {
-		return f, fmt.Errorf("take it out of the schedule (its dead letter is stored, and it will not be written): %w",
+		return f, fmt.Errorf("remove the event from the schedule (its dead letter is stored, and it will not be written): %w",
 			err)
 	}
 	return f, nil
 }
 
-// nextScheduled returns the event of a document that is due first.
+// nextScheduled returns the scheduled event of a document that is due first.
 func (d *Service) nextScheduled(ctx context.Context, doc shard.DocID) (it schedule.Item, err error) {
 	for cursor := ""; ; {
 		var items []schedule.Item
@@ -149,10 +150,10 @@ func (d *Service) nextScheduled(ctx context.Context, doc shard.DocID) (it schedu
 			return err
 		})
 		if err != nil {
-			return it, fmt.Errorf("list what is scheduled: %w", err)
+			return it, fmt.Errorf("list the scheduled events: %w", err)
 		}
 		for _, listed := range items {
-			// The listed event may just have been sent and deleted.
+			// prune may just have sent and deleted the listed event.
 			found := false
 			err := d.try(ctx, func() (err error) {
 				it, found, err = d.Schedule.Get(ctx, listed.ID)
@@ -168,7 +169,8 @@ func (d *Service) nextScheduled(ctx context.Context, doc shard.DocID) (it schedu
 	}
 }
 
-// fromManifest makes the dead letter of the pending version, from the flight that holds it.
+// fromManifest makes the dead letter of the pending version, from the manifest of the flight that
+// holds the version.
 func (d *Service) fromManifest(ctx context.Context, row shard.Row) (deadletter.Letter, error) {
 	// The row names the flight that admitted its pending version.
 	m, err := d.Flights.Get(ctx, flight.ID(row.Flight))
@@ -190,8 +192,8 @@ func (d *Service) fromManifest(ctx context.Context, row shard.Row) (deadletter.L
 	return deadletter.Letter{}, ErrUnheld
 }
 
-// park writes PARK after the dead letter is stored. If a claim came before PARK, the result of that
-// claim's write decides.
+// park writes PARK after the dead letter is stored. If a claim came before PARK, the result of the
+// claimed write decides.
 func (d *Service) park(ctx context.Context, image shard.Row, f deadletter.Facts) error {
 	for range cancelTries {
 		mark, row, err := d.rows().Park(ctx, f.Doc, f.Key, d.Config.Expires(d.Clock.Now()), image,
@@ -209,7 +211,8 @@ func (d *Service) park(ctx context.Context, image shard.Row, f deadletter.Facts)
 			return ErrOvertaken
 		}
 		image = row
-		// A microsecond after the lease, because the condition of PARK is lease_until < now.
+		// Wait until a microsecond after the lease, because the condition of PARK is lease_until <
+		// now.
 		if err := d.Clock.Sleep(ctx, row.LeaseUntil.Sub(shard.MicrosOf(d.Clock.Now()))+time.Microsecond); err != nil {
 			return err
 		}

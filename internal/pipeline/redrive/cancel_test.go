@@ -16,7 +16,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// hold admits the event and puts its message into flight "f".
+// hold admits the event of m and puts m into flight "f".
 func (b *bench) hold(m queue.Message) {
 	b.Helper()
 	e := b.Event(m)
@@ -46,13 +46,13 @@ func TestCancelMakesThePendingVersionADeadLetter(t *testing.T) {
 			b.Errorf("dead letter %+v, error %v; want the message byte for byte", l, err)
 		}
 		if r := b.Row(e.Doc); r.Dead != e.Key || r.Pending != "" {
-			b.Errorf("row %+v: want it dead", r)
+			b.Errorf("row %+v, want the version dead", r)
 		}
 		if n := b.Notes.Of(journal.DeadLettered); len(n) != 1 || n[0].Message != m.ID ||
 			n[0].Detail != "cancelled: operator ann" {
 			b.Errorf("audit %+v", n)
 		}
-		// It can be restored.
+		// An operator can send the version again.
 		b.one(f.ID, redrive.How{By: "ann"}, redrive.Sent)
 		if got := b.Take(b.bulk); len(got) != 1 || got[0].Body != m.Body {
 			b.Errorf("sent %+v", got)
@@ -77,25 +77,25 @@ func TestCancelRefusesWhatItCannotUndo(t *testing.T) {
 	tests := []struct {
 		name   string
 		before func(b *bench)
-		race   func(b *bench) // after the dead letter is stored, before PARK
+		race   func(b *bench) // runs after the dead letter is stored, and before PARK
 		want   error
-		stored bool // a dead letter is left; prune deletes it once its version is committed
+		stored bool // a dead letter remains; prune deletes it once its version is committed
 	}{
-		{"nothing known", func(b *bench) {}, nil, redrive.ErrNotPending, false},
+		{"no version known", func(b *bench) {}, nil, redrive.ErrNotPending, false},
 		{"committed", func(b *bench) { b.hold(m()); b.commit(b.Event(m())) }, nil, redrive.ErrNotPending, false},
 		{"being written", func(b *bench) { b.hold(m()); b.Claim(b.Event(m())) }, nil, redrive.ErrWriting, false},
-		{"its flight never started", func(b *bench) { b.Admit(b.Event(m())) }, nil, redrive.ErrUnheld, false},
-		{"its flight holds something else", func(b *bench) {
+		{"the flight never started", func(b *bench) { b.Admit(b.Event(m())) }, nil, redrive.ErrUnheld, false},
+		{"the flight holds another version", func(b *bench) {
 			b.hold(message(put("1", 2)))
 			b.Admit(b.Event(m()))
 		}, nil, redrive.ErrUnheld, false},
 		{"newer schema", func(b *bench) { b.hold(m()); future(b) }, nil, redrive.ErrForeign, false},
 		{
-			"claimed and committed meanwhile", func(b *bench) { b.hold(m()) }, func(b *bench) { b.commit(b.Event(m())) },
+			"claimed and committed before PARK", func(b *bench) { b.hold(m()) }, func(b *bench) { b.commit(b.Event(m())) },
 			redrive.ErrWritten, false,
 		},
 		{
-			"claimed meanwhile, no answer", func(b *bench) { b.hold(m()) },
+			"claimed before PARK, no answer", func(b *bench) { b.hold(m()) },
 			func(b *bench) { b.Claim(b.Event(m())) }, nil, true,
 		},
 		{
@@ -125,16 +125,16 @@ func TestCancelRefusesWhatItCannotUndo(t *testing.T) {
 			})
 		})
 	}
-	t.Run("for nobody", func(t *testing.T) {
+	t.Run("without an operator", func(t *testing.T) {
 		play(t, func(b *bench) {
 			if _, err := b.service.Cancel(b.Context(), "content#1", ""); err == nil {
-				b.Error("got no error, want somebody to be named")
+				b.Error("got no error, want one without an operator")
 			}
 		})
 	})
 }
 
-// plan schedules an event with that version, due in an hour.
+// plan schedules an event with this version, due in an hour.
 func (b *bench) plan(version int) schedule.Item {
 	b.Helper()
 	m := message(put("1", version))
@@ -161,7 +161,7 @@ func TestCancelTakesTheNextScheduledEvent(t *testing.T) {
 				b.Errorf("dead letter %+v, error %v; want the message byte for byte", l, err)
 			}
 			if r := b.Row(want.Doc); r.Dead != want.Key || r.ExpiresAt == 0 {
-				b.Errorf("row %+v: want it dead, and to be collected some day", r)
+				b.Errorf("row %+v, want the version dead and a time to expire", r)
 			}
 		}
 		b.Noted(journal.DeadLettered, 2)
@@ -169,9 +169,9 @@ func TestCancelTakesTheNextScheduledEvent(t *testing.T) {
 			b.Errorf("cancel again: %v, want ErrNotPlanned", err)
 		}
 		if _, err := b.service.CancelScheduled(b.Context(), "content#1", ""); err == nil {
-			b.Error("for nobody: got no error, want somebody to be named")
+			b.Error("without an operator: got no error, want one")
 		}
-		b.one(late.ID, redrive.How{By: "ann"}, redrive.Sent) // it can be restored
+		b.one(late.ID, redrive.How{By: "ann"}, redrive.Sent) // an operator can send the version again
 		if got := b.Take(b.bulk); len(got) != 1 || got[0].Body != late.Body {
 			b.Errorf("sent %+v", got)
 		}
@@ -187,10 +187,10 @@ func TestCancelLeavesAScheduledEventThatItCannotStop(t *testing.T) {
 	}{
 		"a newer version is committed": {func(b *bench) { b.hold(newer()); b.commit(b.Event(newer())) }, nil, redrive.ErrOutdated},
 		"a newer version is pending":   {func(b *bench) { b.hold(newer()) }, nil, redrive.ErrOutdated},
-		"a newer version comes": {
+		"a newer version arrives before PARK": {
 			func(*bench) {}, func(b *bench) { b.Admit(b.Event(newer())) }, redrive.ErrOvertaken,
 		},
-		"a newer version is written": {
+		"a newer version is committed before PARK": {
 			func(*bench) {},
 			func(b *bench) { b.Admit(b.Event(newer())); b.commit(b.Event(newer())) }, redrive.ErrWritten,
 		},
@@ -207,7 +207,7 @@ func TestCancelLeavesAScheduledEventThatItCannotStop(t *testing.T) {
 					b.Errorf("got %v, want %v", err, tt.want)
 				}
 				if b.schedule.Len() != 1 {
-					b.Error("the event left the schedule")
+					b.Error("the event was removed from the schedule")
 				}
 			})
 		})
@@ -228,12 +228,12 @@ func TestCancelOfAScheduledEventGoesOnAfterALostAnswer(t *testing.T) {
 					broken.Shards, broken.Letters = inv.Shards(b.Shards), inv.DeadLetters(b.Letters)
 					broken.Schedule = inv.Schedule(b.schedule)
 					if _, err := broken.CancelScheduled(b.Context(), it.Doc, "ann"); err == nil {
-						b.Error("the broken call was not told")
+						b.Error("Cancel did not return the error of the broken call")
 					}
 					f, err := b.service.CancelScheduled(b.Context(), it.Doc, "ann")
 					if call == "DeleteScheduled" && verdict == fault.FailAfter {
 						if !errors.Is(err, redrive.ErrNotPlanned) {
-							b.Errorf("again: %v, want nothing left to cancel", err)
+							b.Errorf("again: %v, want ErrNotPlanned", err)
 						}
 					} else if err != nil || f.Key != it.Key {
 						b.Errorf("again: %+v, %v", f, err)

@@ -1,17 +1,17 @@
-// Package redrive is the service for operators to handle dead letters: list, show, send again and
-// drop them, and cancel an event that is still pending (design section 10). prune uses the same
-// code for a bounded number of automatic redrives.
+// Package redrive is the service with which operators handle dead letters (design section 10).
+// Operators list, show, send again and drop dead letters, and cancel an event that is still
+// pending. prune uses the same code for a bounded number of automatic redrives.
 //
 // It promises:
 //
-//   - A dead letter is only sent while its version is neither pending nor leased. Otherwise it is
+//   - A dead letter is sent only while its version is neither pending nor leased. Otherwise it is
 //     reported as busy.
 //   - Sending does not delete the dead letter. It is deleted once the row shows that its version or
 //     a newer one is committed, or when an operator drops it. A drop leaves an audit note.
 //   - A message is sent once for all of its selected dead letters that may be sent.
 //   - A copy is never newer than its original, and every copy is judged by version. So no document
-//     goes back to an older version.
+//     returns to an older version.
 //   - A dead letter is too old to judge if it is older than rows are kept and its row has no
-//     committed version. It is only sent if the operator forces it.
+//     committed version. It is sent only if the operator forces the redrive.
 //   - A dry run changes nothing. A failure concerns one dead letter and is reported with it.
 package redrive

@@ -11,7 +11,7 @@ import (
 	"github.com/lullhq/lull/internal/seam/journal"
 )
 
-// A lease is valid until its end, including that moment.
+// A lease is valid until its end, including the last moment.
 func TestNothingIsCancelledInTheLastMomentOfALease(t *testing.T) {
 	play(t, func(b *bench) {
 		m := message(put("1", 3))
@@ -25,13 +25,13 @@ func TestNothingIsCancelledInTheLastMomentOfALease(t *testing.T) {
 	})
 }
 
-// prune has sent it, but did not remove it from the schedule yet.
+// prune has sent the event, but has not removed it from the schedule yet.
 func TestAScheduledEventThatIsPendingIsCancelled(t *testing.T) {
 	play(t, func(b *bench) {
 		it := b.plan(3)
 		b.Admit(b.EventOf(it.Body))
 		if f, err := b.service.CancelScheduled(b.Context(), it.Doc, "ann"); err != nil || f.Key != it.Key {
-			b.Errorf("got %+v, %v, want it cancelled", f, err)
+			b.Errorf("got %+v, %v, want the event cancelled", f, err)
 		}
 		if r := b.Row(it.Doc); r.Dead != it.Key || r.Pending != "" {
 			b.Errorf("row %+v, want the version dead", r)
@@ -39,7 +39,7 @@ func TestAScheduledEventThatIsPendingIsCancelled(t *testing.T) {
 	})
 }
 
-// A message that came through both lanes is two messages. Each is sent to its own lane.
+// A message that arrived through both lanes is two messages. Each of them is sent to its own lane.
 func TestDeadLettersOfTwoLanesDoNotGoTogether(t *testing.T) {
 	play(t, func(b *bench) {
 		m := message("one message")

@@ -10,7 +10,7 @@ import (
 )
 
 // If the row changes between the read and REDRIVE, the row that refuses REDRIVE decides.
-func TestTheRowThatRefusesARedriveDecidesWhatBecomesOfTheDeadLetter(t *testing.T) {
+func TestTheRowThatRefusesARedriveDecidesTheOutcome(t *testing.T) {
 	t.Parallel()
 	first, newer := put("1", 1), put("1", 2)
 	type row struct {
@@ -36,7 +36,7 @@ func TestTheRowThatRefusesARedriveDecidesWhatBecomesOfTheDeadLetter(t *testing.T
 		b.one(id, redrive.How{}, tt.want)
 		b.sent(b.live, 0)
 		if _, there := b.Facts(id); there != tt.stays {
-			b.Errorf("the dead letter is there: %t, want %t", there, tt.stays)
+			b.Errorf("the dead letter is stored: %t, want %t", there, tt.stays)
 		}
 	})
 }

@@ -9,19 +9,20 @@ import (
 	"github.com/lullhq/lull/internal/seam/deadletter"
 )
 
-// page is how many facts are listed at a time.
+// page is how many facts List reads at a time.
 const page = 500
 
 // ErrFilter says that a selection is invalid, or that it is empty and All is not set.
 var ErrFilter = errors.New("filter")
 
-// Selection selects the dead letters that a command works on.
+// Selection selects the dead letters for a command.
 type Selection struct {
 	deadletter.Filter
-	ID string // selects one dead letter; excludes a filter
+	ID string // selects one dead letter; not allowed with a filter
 }
 
-// Validate returns an error if the selection is invalid, in the words of the command line.
+// Validate returns an error if the selection is invalid. The error uses the words of the command
+// line.
 func (s Selection) Validate() error {
 	switch {
 	case s.ID != "" && s.Filter != (deadletter.Filter{}):
@@ -32,7 +33,7 @@ func (s Selection) Validate() error {
 		return fmt.Errorf("%w: state %q is unknown; want %s or %s", ErrFilter, s.State, deadletter.Parked,
 			deadletter.Redriven)
 	case !s.After.IsZero() && !s.Before.IsZero() && !s.After.Before(s.Before):
-		return fmt.Errorf("%w: after %s lies not before %s", ErrFilter, s.After.Format(time.RFC3339),
+		return fmt.Errorf("%w: after (%s) must be earlier than before (%s)", ErrFilter, s.After.Format(time.RFC3339),
 			s.Before.Format(time.RFC3339))
 	}
 	if s.Collection != "" {
@@ -43,14 +44,14 @@ func (s Selection) Validate() error {
 	return nil
 }
 
-// matches reports whether a page, read at now, could have the dead letter.
+// matches reports whether a page that was read at now could have the dead letter.
 func (s Selection) matches(f deadletter.Facts, now time.Time, retention time.Duration) bool {
 	filter := s.Filter
 	filter.State = ""
 	return filter.Matches(f) && (s.State == "" || f.Shown(now, retention) == s.State)
 }
 
-// until limits a selection to dead letters that died at this time or before.
+// until limits a selection to dead letters that died at now or before.
 func (s Selection) until(now time.Time) Selection {
 	if end := now.Add(time.Microsecond); s.Before.IsZero() || s.Before.After(end) {
 		s.Before = end
@@ -59,8 +60,9 @@ func (s Selection) until(now time.Time) Selection {
 }
 
 // List calls f with the facts of every selected dead letter, oldest first, until f returns an
-// error. The state is the one that operators see. It skips dead letters that die after the call
-// began, so that a dead letter which dies again is not listed twice. The number is not limited.
+// error. The state in the facts is the state that operators see. List skips dead letters that die
+// after the call began. So a dead letter that dies again is not listed twice. The number of dead
+// letters is not limited.
 func (d *Service) List(ctx context.Context, s Selection, f func(deadletter.Facts) error) error {
 	if err := s.Validate(); err != nil {
 		return err
@@ -73,7 +75,7 @@ func (d *Service) List(ctx context.Context, s Selection, f func(deadletter.Facts
 		return f(l.Facts)
 	}
 	s = s.until(d.Clock.Now())
-	// Page by page, so that memory does not grow with the number of dead letters.
+	// Read page by page, so that memory does not grow with the number of dead letters.
 	for cursor := ""; ; {
 		found, next, err := d.page(ctx, s, cursor, page)
 		if err != nil {
@@ -90,12 +92,13 @@ func (d *Service) List(ctx context.Context, s Selection, f func(deadletter.Facts
 	}
 }
 
-// maxPages is how many pages of the store Page reads at most, in case the filter matches little.
+// maxPages is how many pages of the store Page reads at most, if the filter matches few dead
+// letters.
 const maxPages = 10
 
 // Page returns up to limit dead letters of a selection without an id, oldest first. It also returns
-// the cursor of the next call, which is empty at the end. A page may be short or empty although the
-// cursor is not, if the filter matched little.
+// the cursor of the next call, which is empty at the end. If the filter matches few dead letters, a
+// page may be short or empty before the end.
 func (d *Service) Page(ctx context.Context, s Selection, cursor string, limit int) ([]deadletter.Facts, string, error) {
 	if err := s.Validate(); err != nil {
 		return nil, "", err
@@ -103,7 +106,7 @@ func (d *Service) Page(ctx context.Context, s Selection, cursor string, limit in
 	return d.pages(ctx, s.until(d.Clock.Now()), cursor, limit)
 }
 
-// pages is Page for a selection that is valid and has its end.
+// pages returns a page as Page does. The selection is valid and has its end.
 func (d *Service) pages(ctx context.Context, s Selection, cursor string, limit int) (
 	all []deadletter.Facts, next string, err error,
 ) {

@@ -21,8 +21,9 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// Service works on parked dead letters. All fields are required, except Flights and Schedule, which
-// only Cancel and CancelScheduled need. It is safe for concurrent use.
+// Service lists, sends, drops and cancels parked dead letters. All fields are required, except
+// Flights and Schedule, which only Cancel and CancelScheduled need. A Service is safe for
+// concurrent use.
 type Service struct {
 	Shards   shard.Store
 	Letters  deadletter.Store
@@ -37,32 +38,32 @@ type Service struct {
 // Outcome is the result for one dead letter. In a dry run it is the expected result.
 type Outcome string
 
-// The outcomes. Only Sent sends a message; only Superseded and Dropped delete a dead letter.
+// The outcomes. Only Sent sends a message. Only Superseded and Dropped delete a dead letter.
 const (
 	Sent       Outcome = "sent"
-	Covered    Outcome = "covered"          // sent together with another dead letter of its message
+	Covered    Outcome = "covered"          // sent together with another dead letter of the message
 	WouldSend  Outcome = "would_send"       // in a dry run
 	WouldDrop  Outcome = "would_drop"       // in a dry run
-	Superseded Outcome = "superseded"       // its version or a newer one is committed, or it was taken back: deleted
-	Busy       Outcome = "busy"             // pending or leased: try again later
-	TooOld     Outcome = "too_old_to_judge" // may be forced
-	TooLarge   Outcome = "too_large"        // no room for lull-first-sent: the upstream must publish it again
-	Empty      Outcome = "empty"            // a queue accepts no empty body: the upstream must publish it again
+	Superseded Outcome = "superseded"       // deleted: the version or a newer one is committed, or an operator took the version back
+	Busy       Outcome = "busy"             // the version is pending or leased: try again later
+	TooOld     Outcome = "too_old_to_judge" // not sent, unless the operator forces the redrive
+	TooLarge   Outcome = "too_large"        // no space for lull-first-sent: the upstream must publish again
+	Empty      Outcome = "empty"            // a queue accepts no empty body: the upstream must publish again
 	Foreign    Outcome = "unknown_schema"   // the row has a newer schema
 	Gone       Outcome = "gone"             // deleted by another caller in the meantime
 	Dropped    Outcome = "dropped"
 	Failed     Outcome = "failed" // with an error
 )
 
-// How is how a dead letter is sent again.
+// How says how a dead letter is sent again.
 type How struct {
-	Auto   bool   // automatically: counted separately
-	Force  bool   // even if it is too old to judge
-	DryRun bool   // only report what would happen
+	Auto   bool   // by lull itself; such redrives are counted separately
+	Force  bool   // send the dead letter even if it is too old to judge
+	DryRun bool   // only report the expected outcome
 	By     string // the operator, for the audit; empty for lull itself
 }
 
-// ErrUnknown says that there is no dead letter with that id.
+// ErrUnknown says that there is no dead letter with the given id.
 var ErrUnknown = errors.New("no such dead letter")
 
 // Show returns a dead letter with its body, or ErrUnknown.
@@ -78,9 +79,10 @@ func (d *Service) Show(ctx context.Context, id string) (deadletter.Letter, error
 	return l, nil
 }
 
-// With sends one dead letter again, unless its row forbids this. It sends the message only once for
-// all of its dead letters that also accepts and whose rows allow it. It returns them, even if
-// sending failed. After an error the dead letters remain parked, unless the outcome is Sent.
+// With sends one dead letter again, unless the row forbids this. It sends the message only once,
+// also for those other dead letters of the message that also accepts and whose rows allow it. With
+// returns these other dead letters, even if sending failed. After an error the dead letters remain
+// parked, unless the outcome is Sent.
 func (d *Service) With(ctx context.Context, id string, how How, also func(deadletter.Facts) bool) (Outcome,
 	[]deadletter.Facts, error,
 ) {
@@ -107,8 +109,8 @@ func (d *Service) With(ctx context.Context, id string, how How, also func(deadle
 	if outcome != Sent || err != nil {
 		return outcome, nil, err
 	}
-	// The other dead letters are only read if the message will be sent. Otherwise each of them
-	// would read all the others at its own turn.
+	// The other dead letters are read only if the message will be sent. Otherwise each of them
+	// would read all the others when the caller comes to it.
 	if also != nil && l.Hash != "" {
 		others, err := d.others(ctx, l, how, also)
 		if err != nil {
@@ -133,7 +135,8 @@ func (d *Service) others(ctx context.Context, l deadletter.Letter, how How, also
 	if err != nil {
 		return nil, err
 	}
-	// A copy has the age of its original, so only dead letters of the same age can share it.
+	// A copy has the age of its original, so dead letters can share a copy only if their ages are
+	// equal.
 	found = slices.DeleteFunc(found, func(f deadletter.Facts) bool {
 		return f.ID == l.ID || d.sinkOf(f) != d.sinkOf(l.Facts) || f.Lane != l.Lane ||
 			!f.FirstSent.Equal(l.FirstSent) || !also(f)
@@ -149,7 +152,7 @@ type judgement struct {
 	outcome Outcome
 }
 
-// judge decides by the rows, read consistently.
+// judge decides by the rows, which it reads consistently.
 func (d *Service) judge(ctx context.Context, all []deadletter.Facts, force bool) ([]judgement, error) {
 	docs := make([]shard.DocID, len(all))
 	for i, f := range all {
@@ -162,15 +165,15 @@ func (d *Service) judge(ctx context.Context, all []deadletter.Facts, force bool)
 	judged := make([]judgement, len(all))
 	for i, f := range all {
 		judged[i] = judgement{f, rows[f.Doc], Sent}
-		if f.Doc != "" && f.Key != "" { // without them the row says nothing about it
+		if f.Doc != "" && f.Key != "" { // without document and key, the row says nothing about the dead letter
 			judged[i].outcome = d.decide(rows[f.Doc], f, force)
 		}
 	}
 	return judged, nil
 }
 
-// decide is the rule of design section 10: a committed version means superseded, and a pending or
-// leased one means busy. The age is checked last, because only the age can be forced.
+// decide applies the rule of design section 10: a committed version means superseded, and a pending
+// or leased version means busy. The age is checked last, because only the age can be forced.
 func (d *Service) decide(r shard.Row, f deadletter.Facts, force bool) Outcome {
 	now := d.Clock.Now()
 	switch shard.Judge(r, f.Key, f.Key.Class(), false) {
@@ -188,8 +191,8 @@ func (d *Service) decide(r shard.Row, f deadletter.Facts, force bool) Outcome {
 	return Sent
 }
 
-// aged reports whether the dead letter is older than rows are certain to be kept (design sections 5
-// and 6).
+// aged reports whether the dead letter is so old that its row may have been deleted (design
+// sections 5 and 6).
 func (d *Service) aged(f deadletter.Facts, now time.Time) bool {
 	return d.Config.Lifecycle.Aged(f.FirstSent, now)
 }
@@ -200,13 +203,13 @@ func (d *Service) supersede(ctx context.Context, f deadletter.Facts, how How) er
 		return nil
 	}
 	if err := d.try(ctx, func() error { return d.Letters.Drop(ctx, f.ID) }); err != nil {
-		return fmt.Errorf("take away the superseded dead letter %s: %w", f.ID, err)
+		return fmt.Errorf("delete the superseded dead letter %s: %w", f.ID, err)
 	}
-	d.note(f, journal.Dropped, "superseded: its version or a newer one is committed, or an operator took it back")
+	d.note(f, journal.Dropped, "superseded: its version or a newer one is committed, or an operator took the version back")
 	return nil
 }
 
-// copyOf returns the copy to send and its queue. The outcome is Sent if there is a copy.
+// copyOf returns the copy to send and its queue. The outcome is Sent if there is a copy to send.
 func (d *Service) copyOf(l deadletter.Letter, how How) (queue.Queue, queue.Outgoing, Outcome, error) {
 	first := l.FirstSent
 	// The copy must be young enough for receive to accept it.
@@ -237,13 +240,13 @@ func (d *Service) copyOf(l deadletter.Letter, how How) (queue.Queue, queue.Outgo
 	return q, out, Sent, nil
 }
 
-// sinkOf is the sink to whose queue a copy is sent: by default, the sink that the dead letter came
-// from.
+// sinkOf returns the sink to whose queue a copy is sent. By default, this is the sink that the dead
+// letter came from.
 //
 // With `queues.elsewhere: skip` it is the sink of the document's collection. Otherwise receive
-// would skip the copy if the event came to a wrong queue, or if its collection was moved since. But
-// if match rules name sinks, it is the original sink: a sender to one sink must not reach another
-// one by a redrive.
+// would skip the copy if the event came to a wrong queue, or if its collection was moved to another
+// sink. But if match rules name sinks, it is the sink that the dead letter came from. A sender to
+// one sink must not reach another sink by a redrive.
 func (d *Service) sinkOf(f deadletter.Facts) string {
 	if f.Doc == "" || d.Config.Queues.Elsewhere != config.ElsewhereSkip {
 		return f.Sink
@@ -257,8 +260,8 @@ func (d *Service) sinkOf(f deadletter.Facts) string {
 }
 
 // send removes the marks from the rows, sends the copy, and then marks the dead letters as
-// redriven. If it is killed in between, the copy is sent again later and judged by version. The
-// first of judged is the dead letter itself. The others may turn out not to be sent.
+// redriven. If send is killed before the end, the copy is sent again later and judged by version.
+// The first of judged is the dead letter to send. send may leave out some of the others.
 func (d *Service) send(ctx context.Context, q queue.Queue, out queue.Outgoing, judged []judgement, how How) (Outcome,
 	[]deadletter.Facts, error,
 ) {
@@ -268,15 +271,15 @@ func (d *Service) send(ctx context.Context, q queue.Queue, out queue.Outgoing, j
 	var failed error
 	for i, j := range judged {
 		outcome, err := Sent, error(nil)
-		// A dead letter of an event in a wrong queue has another id. The row's mark is not about
-		// it.
+		// A dead letter of an event in a wrong queue has another id. The row's mark does not belong
+		// to it.
 		if j.row.Dead == j.Key && j.Key != "" && j.ID == deadletter.ID(j.Doc, j.Key, "") {
 			outcome, err = d.unmark(ctx, j.Facts, how)
 		}
 		if i == 0 && (outcome != Sent || err != nil) {
 			return outcome, nil, err
 		}
-		// A dead letter that is not sent now has its own turn.
+		// If another dead letter is not sent now, the caller sends it later by itself.
 		if failed = cmp.Or(failed, err); outcome == Sent && err == nil {
 			going = append(going, j)
 		}
@@ -316,8 +319,8 @@ func (d *Service) detail(f deadletter.Facts, how How) string {
 	return detail
 }
 
-// unmark is REDRIVE: it removes dead = k, so that the copy is not taken for a stored dead letter. A
-// refusal is judged by the row that it returns.
+// unmark writes REDRIVE, which removes dead = k. Otherwise receive would find that the dead letter
+// of the copy is stored. If the row refuses REDRIVE, the returned row decides.
 func (d *Service) unmark(ctx context.Context, f deadletter.Facts, how How) (Outcome, error) {
 	_, err := d.rows().Write(ctx, shard.Redrive(f.Doc, f.Key, shard.MicrosOf(d.Clock.Now())))
 	if err == nil {
@@ -325,18 +328,18 @@ func (d *Service) unmark(ctx context.Context, f deadletter.Facts, how How) (Outc
 	}
 	refused, ok := shard.AsRefused(err)
 	if !ok {
-		return Failed, fmt.Errorf("take the mark of dead letter %s off: %w", f.ID, err)
+		return Failed, fmt.Errorf("remove the mark of dead letter %s: %w", f.ID, err)
 	}
 	outcome := d.decide(refused.Row, f, how.Force)
 	if outcome == Superseded {
 		return outcome, d.supersede(ctx, f, how)
 	}
-	return outcome, nil // Sent if the mark was already removed, perhaps by this call
+	return outcome, nil // Sent if the mark was already removed, perhaps by an earlier try of this write
 }
 
-// judgeable is the earliest first-sent time with which receive still accepts a copy after the
-// redrive span. A forced copy has this time. It is not later, so that with the version policy
-// arrival the copy counts as as old as possible.
+// judgeable returns the earliest first-sent time with which receive still accepts a copy after the
+// redrive span. A forced copy has this time. The time is not later: with the version policy
+// `arrival`, the copy should count as as old as possible.
 func (d *Service) judgeable(now time.Time) time.Time {
 	l := d.Config.Lifecycle
 	return now.Add(-(l.RowRetention - l.ProducerLateness - l.RedriveSpan))
@@ -351,7 +354,7 @@ func later(a, b time.Time) time.Time {
 
 func (d *Service) rows() rows.Table { return rows.Table{Store: d.Shards, Clock: d.Clock} }
 
-// try retries a call that may be repeated. No other code retries.
+// try retries a call that may be repeated. No other code of this package retries.
 func (d *Service) try(ctx context.Context, f func() error) error {
 	return backoff.Do(ctx, d.Clock, f)
 }
@@ -364,7 +367,7 @@ func (d *Service) get(ctx context.Context, id string) (l deadletter.Letter, ok b
 	return l, ok, err
 }
 
-// note logs a step of a dead letter, not of a message.
+// note records a step of a dead letter.
 func (d *Service) note(f deadletter.Facts, step journal.Step, detail string) {
 	d.Journal.Note(journal.Note{
 		Step: step, At: d.Clock.Now(), Doc: f.Doc, Key: f.Key, Sink: f.Sink, Lane: f.Lane, Event: f.Event, Sent: f.Sent,

@@ -26,12 +26,12 @@ func TestRedrivenDeadLetterIsSentByteForByteAndStays(t *testing.T) {
 		e := b.Event(m)
 		id := b.die(m)
 		if r := b.Row(e.Doc); r.Dead != e.Key {
-			b.Fatalf("row %+v: want dead", r)
+			b.Fatalf("row %+v, want the version dead", r)
 		}
 		time.Sleep(time.Hour)
 		b.one(id, redrive.How{By: "ann"}, redrive.Sent)
 		if r := b.Row(e.Doc); r.Dead != "" {
-			b.Errorf("row %+v still says that it is stored: the copy would be deleted", r)
+			b.Errorf("row %+v still has dead = k, so receive would delete the copy", r)
 		}
 		got := b.Take(b.live)
 		if len(got) != 1 || got[0].Body != m.Body || got[0].Attributes["x"].String != "y" ||
@@ -43,7 +43,7 @@ func TestRedrivenDeadLetterIsSentByteForByteAndStays(t *testing.T) {
 		}
 		if f, ok := b.Facts(id); !ok || f.State != deadletter.Redriven || f.Redrives != 1 || f.Auto != 0 ||
 			!f.RedrivenAt.Equal(time.Now()) {
-			b.Errorf("dead letter %+v, there %t; want it redriven once by an operator", f, ok)
+			b.Errorf("dead letter %+v, stored %t; want it redriven once by an operator", f, ok)
 		}
 		if n := b.Notes.Of(journal.Redriven); len(n) != 1 || n[0].Detail != "by ann" {
 			b.Errorf("audit %+v", n)
@@ -51,7 +51,7 @@ func TestRedrivenDeadLetterIsSentByteForByteAndStays(t *testing.T) {
 	})
 }
 
-// The row's mark may be of another dead letter by now. Force does not help.
+// The row's mark may belong to another dead letter by now. Force makes no difference.
 func TestADeadLetterThatWasTakenBackIsNotSentAgain(t *testing.T) {
 	play(t, func(b *bench) {
 		m := message(put("1", 900))
@@ -61,13 +61,13 @@ func TestADeadLetterThatWasTakenBackIsNotSentAgain(t *testing.T) {
 		b.one(id, redrive.How{By: "ann", Force: true}, redrive.Superseded)
 		b.sent(b.live, 0)
 		if _, there := b.Facts(id); there {
-			b.Error("the dead letter is still there")
+			b.Error("the dead letter is still stored")
 		}
 	})
 }
 
-// The row's mark belongs to the version's own dead letter, which remains parked.
-func TestRedriveOfWhatCameToTheWrongQueueLeavesTheRowAlone(t *testing.T) {
+// The row's mark belongs to the dead letter of the version itself, which remains parked.
+func TestRedriveOfAnEventFromAWrongQueueChangesNoRow(t *testing.T) {
 	play(t, func(b *bench) {
 		m := message(put("1", 1))
 		e := b.Event(m)
@@ -78,13 +78,13 @@ func TestRedriveOfWhatCameToTheWrongQueueLeavesTheRowAlone(t *testing.T) {
 		b.one(l.ID, redrive.How{By: "ann"}, redrive.Sent)
 		b.sent(b.live, 1)
 		if r := b.Row(e.Doc); r.Dead != e.Key {
-			b.Errorf("row %+v, want its own dead letter's mark", r)
+			b.Errorf("row %+v, want the mark of the version's own dead letter", r)
 		}
 	})
 }
 
-// By its row it would be busy, and would remain forever.
-func TestRedriveOfWhatHasNoVersionYetIsLeftToReceive(t *testing.T) {
+// If the row decided, the dead letter would stay busy.
+func TestRedriveOfAnEventWithoutAVersionAsksNoRow(t *testing.T) {
 	play(t, func(b *bench) {
 		e := b.Event(message(put("1", 1)))
 		b.Admit(e)
@@ -97,8 +97,9 @@ func TestRedriveOfWhatHasNoVersionYetIsLeftToReceive(t *testing.T) {
 	})
 }
 
-// In the queue that it came from, receive would skip it, and no other function reads that queue.
-func TestRedriveOfWhatTheSettingsSkipGoesToItsOwnSink(t *testing.T) {
+// If the copy were sent to the queue that the event came from, receive would skip the copy. No
+// other function reads that queue.
+func TestRedriveOfASkippedEventGoesToTheSinkOfItsCollection(t *testing.T) {
 	play(t, func(b *bench) {
 		b.Config.Queues.Elsewhere = config.ElsewhereSkip
 		m := message(put("1", 1))
@@ -115,14 +116,14 @@ func TestRedriveOfWhatTheSettingsSkipGoesToItsOwnSink(t *testing.T) {
 		cms.Match = append(cms.Match, source.Match{Sink: "search"})
 		b.Config.Sources["bound"] = cms
 		if _, err := b.redrive(stray.ID); err == nil {
-			b.Error("a sender that is bound to another sink reached this one")
+			b.Error("a sender that may send only to another sink reached this sink")
 		}
 		b.sent(b.live, 0)
 		delete(b.Config.Sources, "bound")
 		b.one(stray.ID, redrive.How{By: "ann"}, redrive.Sent)
 		b.sent(b.live, 1)
 		if _, err := b.redrive(unknown.ID); err == nil {
-			b.Error("what names no document left its sink")
+			b.Error("a dead letter without a document was sent to another sink")
 		}
 		b.one(own, redrive.How{}, redrive.Sent)
 		b.sent(b.live, 1)
@@ -138,11 +139,11 @@ func TestRedriveAfterNewerCommitIsSuperseded(t *testing.T) {
 		b.commit(newer)
 		b.one(id, redrive.How{DryRun: true}, redrive.Superseded)
 		if _, ok := b.Facts(id); !ok {
-			b.Fatal("a dry run took the dead letter away")
+			b.Fatal("a dry run deleted the dead letter")
 		}
 		b.one(id, redrive.How{}, redrive.Superseded)
 		if _, ok := b.Facts(id); ok {
-			b.Error("the dead letter is still there")
+			b.Error("the dead letter is still stored")
 		}
 		b.sent(b.live, 0)
 		b.Noted(journal.Dropped, 1)
@@ -158,12 +159,12 @@ func TestRedriveThatOvertakesRejectStaysParked(t *testing.T) {
 		b.Admit(e)
 		l := b.Claim(e)
 		id := b.letter(m, deadletter.RejectedBySink)
-		b.one(id, redrive.How{}, redrive.Busy) // leased
+		b.one(id, redrive.How{}, redrive.Busy) // the version is leased
 		time.Sleep(14 * time.Second)
-		b.one(id, redrive.How{}, redrive.Busy) // the invocation was killed: still pending
+		b.one(id, redrive.How{}, redrive.Busy) // the invocation was killed, so the version is still pending
 		b.reject(l)
 		if f, ok := b.Facts(id); !ok || f.State != deadletter.Parked || f.Redrives != 0 {
-			b.Fatalf("dead letter %+v, there %t; want it parked", f, ok)
+			b.Fatalf("dead letter %+v, stored %t; want it parked", f, ok)
 		}
 		b.sent(b.live, 0)
 		b.one(id, redrive.How{}, redrive.Sent)
@@ -178,11 +179,11 @@ func TestRefusedRedriveStaysParked(t *testing.T) {
 			time.Sleep(time.Minute)
 			b.one(id, redrive.How{}, redrive.Sent)
 			copies := b.sent(b.live, 1)
-			if again := b.die(copies[0]); again != id { // the sink refuses it again
-				b.Fatalf("dead letter %s, want %s: one dead letter for one version", again, id)
+			if again := b.die(copies[0]); again != id { // the sink refuses the document again
+				b.Fatalf("dead letter %s, want %s, because a version has only one", again, id)
 			}
 			if f, ok := b.Facts(id); !ok || f.State != deadletter.Parked || f.Redrives != n+1 {
-				b.Fatalf("dead letter %+v, there %t; want it parked and %d redrives", f, ok, n+1)
+				b.Fatalf("dead letter %+v, stored %t; want it parked and %d redrives", f, ok, n+1)
 			}
 		}
 	})
@@ -201,7 +202,7 @@ func TestRedriveOlderThanRowsIsTooOldToJudge(t *testing.T) {
 		b.sent(b.live, 0)
 		b.one(id, redrive.How{Force: true, By: "ann"}, redrive.Sent)
 		copies := b.sent(b.live, 1)
-		// Young enough to be judged during the redrive span, but not younger.
+		// The copy is young enough to be judged during the redrive span, but not younger.
 		if age, want := time.Since(copies[0].FirstSent()), limit-b.Config.Lifecycle.RedriveSpan; age < want ||
 			age > want+time.Second {
 			b.Errorf("the forced copy is %s old, want %s", age, want)
@@ -233,10 +234,10 @@ func TestCopyUnderArrivalIsNotNewerThanItsOriginal(t *testing.T) {
 		b.one(id, redrive.How{}, redrive.Sent)
 		copies := b.sent(b.live, 1)
 		if got, want := b.Event(copies[0]).Key, b.Event(m).Key; got != want {
-			b.Errorf("copy has key %s, its original %s", got, want)
+			b.Errorf("the copy has key %s, the original %s", got, want)
 		}
 		if b.Event(copies[0]).Key >= b.Event(newer).Key {
-			b.Error("copy is newer than what was sent after its original")
+			b.Error("the copy is newer than an event that was sent after the original")
 		}
 	})
 }
@@ -261,13 +262,13 @@ func TestRowDecidesWhatARedriveMayDo(t *testing.T) {
 			"a newer version is pending", func(b *bench, m queue.Message) { b.Admit(b.Event(message(put("1", 7)))) },
 			redrive.Sent,
 		},
-		{"it is pending", func(b *bench, m queue.Message) { b.Admit(b.Event(m)) }, redrive.Busy},
+		{"the version is pending", func(b *bench, m queue.Message) { b.Admit(b.Event(m)) }, redrive.Busy},
 		{"a newer version is being written", func(b *bench, m queue.Message) {
 			e := b.Event(message(put("1", 7)))
 			b.Admit(e)
 			b.Claim(e)
 		}, redrive.Busy},
-		{"it is committed", func(b *bench, m queue.Message) {
+		{"the version is committed", func(b *bench, m queue.Message) {
 			b.Admit(b.Event(m))
 			b.commit(b.Event(m))
 		}, redrive.Superseded},
@@ -328,7 +329,7 @@ func TestRedriveThatFailsHalfWayLosesNothing(t *testing.T) {
 			b.Errorf("send failed: got %s, error %v; want failed", got, err)
 		}
 		if f, ok := b.Facts(id); !ok || f.State != deadletter.Parked {
-			b.Fatalf("dead letter %+v, there %t; want it parked", f, ok)
+			b.Fatalf("dead letter %+v, stored %t; want it parked", f, ok)
 		}
 		b.service.Queues = good
 
@@ -338,7 +339,7 @@ func TestRedriveThatFailsHalfWayLosesNothing(t *testing.T) {
 			b.Errorf("mark failed: got %s, error %v; want sent and the error", got, err)
 		}
 		b.service.Letters = b.Letters
-		b.one(id, redrive.How{}, redrive.Sent) // sent again: a duplicate, which its version decides
+		b.one(id, redrive.How{}, redrive.Sent) // sent again as a duplicate, which receive judges by its version
 		b.sent(b.live, 2)
 	})
 }

@@ -42,7 +42,7 @@ func play(t *testing.T, story func(b *bench)) {
 	usecasetest.Story(t, func(t *testing.T) { story(setup(t)) })
 }
 
-// setup must run inside a synctest bubble, so that every clock is the bubble's clock.
+// setup must run inside a synctest bubble, so that every clock is the clock of the bubble.
 func setup(t *testing.T) *bench {
 	t.Helper()
 	clk := clock.System{}
@@ -95,7 +95,8 @@ func (b *bench) reject(l shard.Lease) {
 	time.Sleep(time.Millisecond)
 }
 
-// letter sends index's message for an event that the sink refused for good, and lets dlq park it.
+// letter sends the dead letter of an event as index sends it, and lets dlq park it. It returns the
+// id of the dead letter.
 func (b *bench) letter(m queue.Message, reason deadletter.Reason) string {
 	b.Helper()
 	var e event.Event
@@ -110,8 +111,8 @@ func (b *bench) letter(m queue.Message, reason deadletter.Reason) string {
 	return l.ID
 }
 
-// die is the whole life of a version that the sink refuses: it is admitted and claimed, its dead
-// letter is parked, and it is rejected.
+// die takes a version that the sink refuses through its life. The version is admitted and claimed,
+// its dead letter is parked, and it is rejected.
 func (b *bench) die(m queue.Message) string {
 	b.Helper()
 	e := b.Event(m)
@@ -147,7 +148,7 @@ func (b *bench) sent(q *memory.Queue, want int) []queue.Message {
 	return ms
 }
 
-// outcomes counts them.
+// outcomes counts the dead letters by outcome.
 type outcomes map[redrive.Outcome]int
 
 func (t outcomes) total() (n int) {
@@ -157,7 +158,7 @@ func (t outcomes) total() (n int) {
 	return n
 }
 
-// all does every step of an order, and returns the first error of a dead letter if no step failed.
+// all takes every step of an order. If no step failed, it returns the first error of a dead letter.
 func all(ctx context.Context, step func(context.Context, redrive.Order) (redrive.Step, error), o redrive.Order) (
 	outcomes, error,
 ) {
@@ -188,7 +189,7 @@ func (b *bench) dropAll(o redrive.Order) (outcomes, error) {
 
 func selection(f deadletter.Filter) redrive.Selection { return redrive.Selection{Filter: f} }
 
-// list returns what the service lists.
+// list returns the dead letters that the service lists.
 func (b *bench) list(s redrive.Selection) (all []deadletter.Facts) {
 	b.Helper()
 	if err := b.service.List(b.Context(), s, func(f deadletter.Facts) error {

@@ -20,42 +20,42 @@ type Order struct {
 	How
 	All   bool // required to drop an empty selection
 	From  Place
-	Limit int // dead letters to select at most, 1 to MaxStep
+	Limit int // how many dead letters to select at most, 1 to MaxStep
 }
 
-// Place is where a step begins. The zero Place is the first one.
+// Place says where a step begins. The zero Place is the place of the first step.
 type Place struct {
 	Cursor string `json:"cursor,omitempty"`
-	// Until is when the first step began. Dead letters that die later are not selected, so one that
-	// dies again is not selected twice.
+	// Until is when the first step began. A dead letter that dies later is not selected. So a dead
+	// letter that dies again is not selected twice.
 	Until time.Time `json:"until,omitzero"`
-	// Sent are ids of dead letters that were sent with an earlier one of their message. They come
-	// later in the list, and are skipped there.
+	// Sent has the ids of dead letters that were already sent together with an earlier dead letter
+	// of their message. They are later in the list, and the step that reaches them skips them.
 	Sent []string `json:"sent,omitempty"`
 }
 
-// maxSent bounds Place.Sent. If there are more, a message may be sent again.
+// maxSent bounds Place.Sent. If there are more ids, a message may be sent twice.
 const maxSent = 1000
 
-// Step is what was done with the dead letters of a step.
+// Step is the result of a step.
 type Step struct {
 	Done []Done
 	Next *Place // nil at the end
 }
 
-// Done is what was done with one dead letter.
+// Done is the result for one dead letter.
 type Done struct {
 	deadletter.Facts
 	Outcome Outcome
-	Err     error // of Failed, or of a dead letter that was sent but could not be marked
+	Err     error // the error of Failed, or of a dead letter that was sent but could not be marked
 }
 
 // Redrive sends the next selected dead letters again. By default it selects the parked ones. A
 // message is sent once for all of its selected dead letters. If one dead letter fails, Redrive
-// continues with the next.
+// continues with the next one.
 func (d *Service) Redrive(ctx context.Context, o Order) (Step, error) {
-	// A redriven dead letter has a copy in its queue, so it is only selected if the state asks for
-	// it.
+	// The copy of a redriven dead letter is in its queue. So a redriven dead letter is selected
+	// only if the selection asks for this state.
 	if o.ID == "" && o.State == "" {
 		o.State = deadletter.Parked
 	}
@@ -76,10 +76,10 @@ func (d *Service) Redrive(ctx context.Context, o Order) (Step, error) {
 func (d *Service) Drop(ctx context.Context, o Order) (Step, error) {
 	// A drop loses the event for good, so the audit must name an operator (design section 2).
 	if o.By == "" {
-		return Step{}, fmt.Errorf("drop dead letters: nobody is named for the audit")
+		return Step{}, fmt.Errorf("drop dead letters: the audit needs the name of an operator")
 	}
 	if o.Selection == (Selection{}) && !o.All {
-		return Step{}, fmt.Errorf("drop dead letters: %w: nothing is selected; say that you mean all of them", ErrFilter)
+		return Step{}, fmt.Errorf("drop dead letters: %w: the selection is empty; ask for all dead letters to drop all", ErrFilter)
 	}
 	return d.step(ctx, o, func(_ Selection, f deadletter.Facts) (Outcome, []deadletter.Facts, error) {
 		if o.DryRun {
@@ -88,7 +88,7 @@ func (d *Service) Drop(ctx context.Context, o Order) (Step, error) {
 		if err := d.try(ctx, func() error { return d.Letters.Drop(ctx, f.ID) }); err != nil {
 			return Failed, nil, fmt.Errorf("drop dead letter %s: %w", f.ID, err)
 		}
-		d.note(f, journal.Dropped, fmt.Sprintf("operator %s dropped it (%s)", o.By, f.Reason))
+		d.note(f, journal.Dropped, fmt.Sprintf("operator %s dropped the dead letter (%s)", o.By, f.Reason))
 		return Dropped, nil, nil
 	})
 }
@@ -145,7 +145,7 @@ func (d *Service) step(ctx context.Context, o Order,
 		return s, nil
 	}
 	s.Next = &Place{Cursor: next, Until: p.Until}
-	if o.DryRun || o.State == deadletter.Redriven { // else the later pages do not have them
+	if o.DryRun || o.State == deadletter.Redriven { // in all other cases the later pages do not have these dead letters
 		for id := range sent {
 			s.Next.Sent = append(s.Next.Sent, id)
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/lullhq/lull/internal/seam/journal"
 )
 
-// Faults, line 51: dead letters are deleted neither for their number nor for their age.
+// Faults, line 51: a dead letter is never deleted because of the number of dead letters or its age.
 func TestDeadLettersAreNeverTrimmed(t *testing.T) {
 	play(t, func(b *bench) {
 		const letters = 1234
@@ -29,7 +29,7 @@ func TestDeadLettersAreNeverTrimmed(t *testing.T) {
 			b.Errorf("redrive: %v, error %v; want %d sent", tally, err, letters)
 		}
 		if n := len(b.list(redrive.Selection{})); n != letters {
-			b.Errorf("%d dead letters remain, want %d: a redrive deletes none", n, letters)
+			b.Errorf("%d dead letters remain, want all %d after a redrive", n, letters)
 		}
 	})
 }
@@ -50,7 +50,7 @@ func TestSelectionByReasonCollectionTimeKeyAndState(t *testing.T) {
 			s    redrive.Selection
 			want string
 		}{
-			{"everything, oldest first", redrive.Selection{}, "1 2 3 "},
+			{"all, oldest first", redrive.Selection{}, "1 2 3 "},
 			{"reason", redrive.Selection{Filter: deadletter.Filter{Reason: deadletter.RejectedBySink}}, "1 3"},
 			{"collection", redrive.Selection{Filter: deadletter.Filter{Collection: "content"}}, "1 2"},
 			{"after", redrive.Selection{Filter: deadletter.Filter{After: start.Add(time.Minute)}}, "2 3 "},
@@ -66,8 +66,8 @@ func TestSelectionByReasonCollectionTimeKeyAndState(t *testing.T) {
 				b.Errorf("%s: got %q, want %q", tt.name, ids(got), tt.want)
 			}
 		}
-		// Redriven without a result: it shows as parked again after the retention of the
-		// dead-letter queue.
+		// The third dead letter was redriven without a result. After the retention of the
+		// dead-letter queue it shows as parked again.
 		time.Sleep(b.Config.Queues.DeadLetterRetention)
 		if got := b.list(selection(deadletter.Filter{State: deadletter.Parked})); len(got) != 4 {
 			b.Errorf("%d dead letters show as parked, want 4", len(got))
@@ -82,7 +82,7 @@ func TestBadSelectionsChangeNothing(t *testing.T) {
 			"unknown reason": {Selection: selection(deadletter.Filter{Reason: "nope"})},
 			"unknown state":  {Selection: selection(deadletter.Filter{State: "nope"})},
 			"bad collection": {Selection: selection(deadletter.Filter{Collection: "No"})},
-			"times the wrong way round": {
+			"after is later than before": {
 				Selection: selection(deadletter.Filter{After: time.Now(), Before: time.Now().Add(-1)}),
 			},
 			"id and filter": {Selection: redrive.Selection{ID: "x", Filter: deadletter.Filter{Doc: "content#1"}}},
@@ -93,7 +93,7 @@ func TestBadSelectionsChangeNothing(t *testing.T) {
 		}
 		everything := redrive.Order{How: redrive.How{By: "ann"}}
 		if _, err := b.dropAll(everything); !errors.Is(err, redrive.ErrFilter) {
-			b.Errorf("drop of everything, unsaid: got %v, want ErrFilter", err)
+			b.Errorf("drop with an empty selection and without All: got %v, want ErrFilter", err)
 		}
 		unknown := redrive.Order{Selection: redrive.Selection{ID: "x"}}
 		if _, err := b.redriveAll(unknown); !errors.Is(err, redrive.ErrUnknown) {
@@ -103,7 +103,7 @@ func TestBadSelectionsChangeNothing(t *testing.T) {
 			b.Errorf("show an unknown id: got %v, want ErrUnknown", err)
 		}
 		if _, err := b.dropAll(redrive.Order{All: true}); err == nil {
-			b.Error("drop without a name: no error")
+			b.Error("drop without an operator: no error")
 		}
 		b.sent(b.live, 0)
 		if n := b.Row("content#1"); n.Dead == "" {
@@ -135,7 +135,7 @@ func TestEachDeadLetterIsDoneOnceAndADryRunSendsNothing(t *testing.T) {
 		}
 		tally, err = b.redriveAll(order)
 		if err != nil || tally.total() != 0 {
-			b.Errorf("again: %v, error %v; want nothing left to send", tally, err)
+			b.Errorf("again: %v, error %v; want no dead letter to send", tally, err)
 		}
 	})
 }
@@ -162,14 +162,14 @@ func TestTheStepsSelectWhatDiedBeforeTheFirst(t *testing.T) {
 				order.From = *first.Next
 				second, err := do(b.service)(b.Context(), order)
 				if err != nil || len(second.Done) != 1 || second.Done[0].Doc != "content#2" || second.Next != nil {
-					b.Errorf("second step: %+v, %v; want the third one only", second, err)
+					b.Errorf("second step: %+v, %v; want only the third dead letter", second, err)
 				}
 			})
 		})
 	}
 }
 
-// A message is counted once for its dead letters, also if they are in several steps.
+// A message is counted once for its dead letters, also if they are selected by several steps.
 func TestAMessageIsSentOnceInSeveralSteps(t *testing.T) {
 	play(t, func(b *bench) {
 		ids, _ := b.together(5, message("one message "))
@@ -219,14 +219,14 @@ func TestDropIsAudited(t *testing.T) {
 			b.Errorf("drop: %v, error %v", tally, err)
 		}
 		audit := b.Notes.Of(journal.Dropped)
-		if len(audit) != 1 || audit[0].Doc != "content#1" || audit[0].Detail != "operator ann dropped it (rejected)" {
+		if len(audit) != 1 || audit[0].Doc != "content#1" || audit[0].Detail != "operator ann dropped the dead letter (rejected)" {
 			b.Errorf("audit %+v", audit)
 		}
 		if r := b.Row("content#1"); r.Dead == "" {
-			b.Error("the row forgot it: a copy under way would be tried again")
+			b.Error("the row has no mark, so a copy in a queue would be tried again")
 		}
 		if got := ids(b.list(redrive.Selection{})); got != "0 2" {
-			b.Errorf("left: %q, want 0 2", got)
+			b.Errorf("remaining dead letters: %q, want 0 2", got)
 		}
 	})
 }

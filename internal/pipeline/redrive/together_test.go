@@ -45,7 +45,8 @@ func (b *bench) redriven(id string, e event.Event, times int) {
 	}
 }
 
-// A6: 300 dead letters of one message sent it again 160 times, with 300 events each.
+// In an earlier build, 300 dead letters of one message sent the message again 160 times, with 300
+// events each time.
 func TestAMessageIsSentOnceForAllOfItsDeadLetters(t *testing.T) {
 	play(t, func(b *bench) {
 		const n = 30
@@ -77,7 +78,7 @@ func TestAMessageIsSentOnceForAllOfItsDeadLetters(t *testing.T) {
 	})
 }
 
-func TestOnlyWhatMayBeSentGoesWithItsMessage(t *testing.T) {
+func TestOnlyDeadLettersThatMayBeSentShareTheMessage(t *testing.T) {
 	play(t, func(b *bench) {
 		ids, events := b.together(5, message("one message "))
 		b.Change(events[1].Doc, func(r *shard.Row) { r.Dead, r.Pending = "", events[1].Key }) // pending again
@@ -98,7 +99,8 @@ func TestOnlyWhatMayBeSentGoesWithItsMessage(t *testing.T) {
 	})
 }
 
-// A dead letter that an operator selects by its id is sent alone. The other events stay dead.
+// A dead letter that an operator selects by its id is sent alone. The other events of the message
+// stay dead.
 func TestADeadLetterThatIsNamedGoesAlone(t *testing.T) {
 	play(t, func(b *bench) {
 		ids, events := b.together(3, message("one message "))
@@ -121,7 +123,8 @@ func TestADeadLetterThatIsNamedGoesAlone(t *testing.T) {
 	})
 }
 
-// If a call fails, the next redrive sends what was not sent, and nothing is lost.
+// If a call fails, the next redrive sends the dead letters that were not sent, and no dead letter
+// is lost.
 func TestACampaignThatEndsHalfWayGoesOn(t *testing.T) {
 	t.Parallel()
 	usecasetest.NoErrorIsLost(t, func(t *testing.T, f *usecasetest.FailingCall) ([]journal.Note, error) {
@@ -142,7 +145,7 @@ func TestACampaignThatEndsHalfWayGoesOn(t *testing.T) {
 		}
 		for i, id := range ids {
 			if g, ok := b.Facts(id); !ok || g.State != deadletter.Redriven || b.Row(events[i].Doc).Dead != "" {
-				t.Errorf("%+v, there %v, row dead %q", g, ok, b.Row(events[i].Doc).Dead)
+				t.Errorf("%+v, stored %v, row dead %q", g, ok, b.Row(events[i].Doc).Dead)
 			}
 		}
 		if got := len(b.Take(b.live)); got < 1 || got > 2 {

@@ -76,7 +76,7 @@ type Facts struct {
 type Filter struct {
 	Reason     Reason
 	Collection shard.Collection
-	Doc        shard.DocID // the document as in one row
+	Doc        shard.DocID // the document of one row, with the sink if it has one
 	Document   shard.DocID // a document without a sink, for the rows of all its sinks
 	After      time.Time
 	Before     time.Time

@@ -1,3 +1,3 @@
-// Package archivetest is the conformance suite of [archive.Store]. It chooses its own times and
-// uses only the interface, so several runs may share a bucket.
+// Package archivetest is the conformance suite of [archive.Store]. The suite chooses its own times
+// and uses only the interface, so several runs may share a bucket.
 package archivetest

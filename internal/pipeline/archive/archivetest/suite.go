@@ -16,14 +16,14 @@ import (
 	"github.com/lullhq/lull/internal/seam/storetest"
 )
 
-// Run runs the suite. open opens a store, or another handle on a shared one.
+// Run runs the suite. open opens a store, or another handle on a shared store.
 func Run(t *testing.T, open func(t *testing.T) archive.Store) {
 	t.Helper()
 	storetest.Run(t, func(t *testing.T) run { return run{t, open(t)} }, map[string]func(run){
-		"an object comes back as it was put":               roundTrip,
+		"an object is returned as it was put":              roundTrip,
 		"an absent object is not found":                    notFound,
-		"putting an object again replaces it":              replaces,
-		"a removed object is gone":                         removes,
+		"an object that is put again is replaced":          replaces,
+		"a removed object is not found":                    removes,
 		"objects are listed by time, in pages of any size": lists,
 		"a call under a context that has ended fails":      endedContext,
 	})
@@ -35,14 +35,16 @@ type run struct {
 	archive.Store
 }
 
-// hours gives each test of a process different hours of its random day.
+// hours gives each test of a process other hours of the random day.
 var hours atomic.Int64
 
 // day is a random day, so that several runs can share a bucket.
 var day = time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC).AddDate(0, 0, int(ulid.Now()%9000))
 
+// hour returns an hour that no other test of this process uses.
 func hour() time.Time { return day.Add(time.Duration(hours.Add(1)) * time.Hour) }
 
+// name returns the name of a new object.
 func name(at time.Time) archive.Name {
 	return archive.Parts{
 		Received: at, Lane: flight.Live, Sink: "search", Messages: 1, ID: ulid.Make().String(),
@@ -54,6 +56,7 @@ func (r run) put(n archive.Name, text string) {
 	storetest.OK(r, "put "+string(n), r.Put(r.Context(), n, []byte(text)))
 }
 
+// holds checks that the store has this object.
 func (r run) holds(n archive.Name, want string) {
 	r.Helper()
 	if got, err := r.Get(r.Context(), n); err != nil || string(got) != want {
@@ -61,10 +64,11 @@ func (r run) holds(n archive.Name, want string) {
 	}
 }
 
+// gone checks that the store does not have the object.
 func (r run) gone(n archive.Name) {
 	r.Helper()
 	if got, err := r.Get(r.Context(), n); !errors.Is(err, archive.ErrNotFound) {
-		r.Errorf("got %q, %v, want that it is not found", got, err)
+		r.Errorf("got %q, error %v, want ErrNotFound", got, err)
 	}
 }
 
@@ -89,7 +93,7 @@ func replaces(r run) {
 	r.holds(n, "third")
 	list, more, err := r.List(r.Context(), archive.After(at), archive.After(at.Add(time.Second)), 10)
 	if err != nil || more || len(list) != 1 {
-		r.Errorf("got %v, %v, %v, want it once", list, more, err)
+		r.Errorf("got %v, more %v, error %v, want the object once", list, more, err)
 	}
 }
 
@@ -116,7 +120,7 @@ func lists(r run) {
 		want = append(want, n)
 	}
 	r.put(name(from.Add(-time.Millisecond)), "before")
-	r.put(name(from.Add(100*time.Minute)), "behind")
+	r.put(name(from.Add(100*time.Minute)), "after")
 	slices.Sort(want)
 	for _, limit := range []int{1, 2, 5, 100} {
 		var got []archive.Name
@@ -127,7 +131,7 @@ func lists(r run) {
 				return page, "", err
 			}
 			if len(page) == 0 {
-				return nil, "", errors.New("an empty page, and more behind it")
+				return nil, "", errors.New("an empty page, although there are more objects")
 			}
 			return page, string(page[len(page)-1].Name), nil
 		}) {
@@ -146,7 +150,7 @@ func lists(r run) {
 		return nil
 	})
 	if err != nil || !slices.Equal(got, want[1:]) {
-		r.Errorf("got %q, %v, want what is behind the first", got, err)
+		r.Errorf("got %q, error %v, want all objects after the first", got, err)
 	}
 }
 
