@@ -195,7 +195,8 @@ func (p *Panel) look(v *Invocation, op Op) (b Broken, last bool) {
 	return p.broken, p.armed[v.Name] > 0 && worst != nil && worst(op)
 }
 
-// Refuses reports whether the sinks refuse a version for good: the same ones each time.
+// Refuses reports whether the sinks refuse this version for good. The answer for a version is
+// always the same.
 func (p *Panel) Refuses(op sink.Op) bool {
 	if !p.used.Load() {
 		return false

@@ -118,8 +118,8 @@ func (b billedFlights) List(ctx context.Context, cursor string, limit int) ([]fl
 	return b.Flights.List(ctx, cursor, limit)
 }
 
-// launcher starts executions of the state machine and bills them. Under the standard fault mix it
-// loses some starts and doubles others.
+// launcher starts executions of the state machine and bills them. Under the standard fault mix the
+// launcher loses some starts and doubles others.
 type launcher struct{ *lull }
 
 func (l launcher) Start(ctx context.Context, s flight.State) error {

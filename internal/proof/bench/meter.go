@@ -20,7 +20,7 @@ type Counts struct {
 	Turns       int // invocations of the function that the timer starts
 	Transitions int // state transitions, billed or not
 	Receives    int // ReceiveMessage calls, with ten messages each as long as the batch has ten
-	EagerPolls  int // ReceiveMessage calls if a poller asks again as soon as it gets an answer
+	EagerPolls  int // ReceiveMessage calls if a poller asks again after each answer, without a wait
 	Deletes     int // DeleteMessageBatch calls, including the ones of the event source mapping
 	Holds       int // ChangeMessageVisibilityBatch calls
 	Invocations int

@@ -25,7 +25,7 @@ type watched struct {
 	mu        sync.Mutex
 	engine    *memorysink.Sink
 	docs      []watchedDoc
-	deletes   map[removal]int // the ranks of deletes, because a delete has no content to carry its rank
+	deletes   map[removal]int // the ranks of deletes, because a delete has no content with a rank
 	fresh     []time.Duration
 	backwards int // how often an older state replaced a newer one
 }

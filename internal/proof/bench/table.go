@@ -14,7 +14,7 @@ import (
 type record struct {
 	exists  bool
 	done    bool
-	event   Event // the newest event, with its payload if the payload is stored only here
+	event   Event // the newest event, with its payload if only this table stores the payload
 	owner   int64
 	until   time.Time // when a lock or an attempt in progress counts as dead
 	due     time.Time

@@ -18,7 +18,7 @@ type Target struct {
 	Floor   string
 	Figure  string
 	Reached bool
-	Note    string // why the target is not reached, or for which reading of the target it is not
+	Note    string // why the target is not reached, or which reading of the target is not reached
 }
 
 // Targets compares the numbers with their targets.

@@ -36,11 +36,11 @@ type Event struct {
 	Doc     int
 	Version int  // the upstream's counter
 	Delete  bool // the document is deleted
-	Epoch   int  // how often the source was restored before; its counter goes back each time
+	Epoch   int  // how often the source was restored before; each restore sets the source's counter back
 	Run     int  // the number of the resync run, which sends a version again with its current content; 0 for none
 	Edit    int  // of two edits with the same version, the one with the higher Edit is newer
 	Rank    int  // the rank of this state among all states of the document; copies have the same rank
-	Waited  bool // whether its freshness counts: the newest of a burst, or any of a document that is never quiet
+	Waited  bool // whether the freshness of the event counts
 }
 
 // older compares two states of a document in the upstream's order.
@@ -234,7 +234,7 @@ func (e Event) body() string {
 // resyncRun returns the name of a resync run. Later runs have names that sort after earlier ones.
 func resyncRun(n int) string {
 	var id ulid.ULID
-	_ = id.SetTime(uint64(origin.UnixMilli() + int64(n))) // always fits, because it is a time of this century
+	_ = id.SetTime(uint64(origin.UnixMilli() + int64(n))) // always fits, because the time is in this century
 	return id.String()
 }
 

@@ -57,12 +57,12 @@ type World struct {
 	running atomic.Int64 // number of running invocations
 	busy    func() int   // returns the number of executions that have not ended; nil if there are none
 
-	// What an operator can do, in addition to letting the source send again.
+	// The following fields are an operator's actions, in addition to letting the source send again.
 	images    []func() (restore func())       // backups of the contender's tables
 	reconcile func(ctx context.Context) error // compares the tables with the sink, if the contender can do that
-	newEpoch  func()                          // tells the contender that the source's counter went back, if it can use that
+	newEpoch  func()                          // tells the contender that the source's counter went back
 
-	stop func() // ends what the contender started and what does not end with ctx
+	stop func() // ends the work of the contender that does not end with ctx
 	wg   sync.WaitGroup
 	t    testing.TB
 }

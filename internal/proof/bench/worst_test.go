@@ -84,7 +84,7 @@ func manyHeaders(bytes int) string {
 
 const s3Record = `{"eventSource":"aws:s3"}`
 
-// hostiles are what a sender may do to a batch, as far as we found. Every one is accepted: each
+// hostiles are the most expensive messages of a sender that we found. Every one is accepted: each
 // message is held, waits, or becomes a dead letter.
 var hostiles = []hostile{
 	{name: "single events", body: func(n int) string { return deletion(fmt.Sprint("doc-", n)) }},
@@ -266,8 +266,9 @@ func peak(f func()) (bytes uint64) {
 	return most.Load() - min(began, most.Load())
 }
 
-// What the worst batches cost receive. With 512 MB a function has 0.29 of a processor, 1.7 s of its
-// six: an invocation may take 1.5 s of processor time, and 300 MB of memory.
+// BenchmarkWorstBatch measures what the most expensive batches cost receive. With 512 MB a function
+// has 0.29 of a processor, 1.7 s of its six: an invocation may take 1.5 s of processor time, and
+// 300 MB of memory.
 func BenchmarkWorstBatch(b *testing.B) {
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(lambda.MemoryLimit(512)))
 	for _, h := range hostiles {

@@ -174,7 +174,7 @@ func (r *reader) stop() {
 		return
 	}
 	_ = syscall.Kill(-r.server.Process.Pid, syscall.SIGINT) // the process may have ended already
-	_ = r.server.Wait()                                     // pages say nothing about its exit code
+	_ = r.server.Wait()                                     // pages say nothing about the exit code of a server
 	r.server = nil
 }
 

@@ -16,7 +16,7 @@ import (
 // catalogue lists the tests that a page can name: the test functions of the repository, and the
 // possible names of subtests.
 type catalogue struct {
-	tests map[string]string // the name of a test, and what is wrong with it; mostly empty
+	tests map[string]string // the name of a test, and what is wrong with the test; mostly empty
 	parts map[string]bool   // string literals and names of scenario files, as fold returns them
 }
 

@@ -36,11 +36,11 @@ type Bounds struct {
 	Poison      KeySet // versions that the sink refuses for good
 	Stubborn    KeySet // versions that always get an item error
 	Same        KeySet // versions with the same bytes; if the set is not empty, index uses KEEP
-	Older       KeySet // versions that a build without KEEP writes: its CLAIM and COMMIT do not change content
+	Older       KeySet // versions of a build without KEEP, whose CLAIM and COMMIT do not change content
 	Fickle      KeySet // versions that the sink accepts or refuses for good, differently on each try
 	LateAdmits  bool   // an ADMIT without an answer may arrive at any later time
 	Latecomers  bool   // messages that are older than the retention of rows may still be in the queue
-	Orphans     bool   // a version that stays pending without a message counts as settled, because prune reports it
+	Orphans     bool   // a pending version without a message counts as settled, because prune reports it
 	NoCap       bool   // max wait never ends: only the pending version is claimed
 	Clocks      bool   // clocks differ by any amount, so the state keeps all times
 	Stopped     bool   // the functions are stopped after the restore of the table until the rows are raised
@@ -92,10 +92,10 @@ func (b Bounds) String() string {
 		{b.Poison, "is refused for good"},
 		{b.Stubborn, "always gets an item error"},
 		{b.Absurd, "is absurd"},
-		{b.Same, "has the bytes that others have"},
+		{b.Same, "has the same bytes as other versions"},
 		{b.Older, "is written by a build without KEEP"},
 		{b.Fickle, "may be accepted or refused for good"},
-		{b.Gone, "is a state in which the source has nothing"},
+		{b.Gone, "is a state in which the document does not exist"},
 	} {
 		for n := range k.set.All() {
 			out = append(out, m.version(n)+" "+k.text)
@@ -108,15 +108,15 @@ func (b Bounds) String() string {
 		on   bool
 		text string
 	}{
-		{b.Latecomers, "messages older than rows are kept may still be in the queue"},
+		{b.Latecomers, "messages older than the retention of rows may still be in the queue"},
 		{b.Orphans, "a version that stays pending without a message counts as settled"},
-		{b.NoCap, "max wait is never over"},
+		{b.NoCap, "max wait never ends"},
 		{b.Clocks, "clocks apart"},
-		{b.Ahead, "the row's fences ahead of every clock"},
+		{b.Ahead, "the row's fences are ahead of every clock"},
 		{b.References, "payloads are references whose content changes"},
-		{b.Floors, "a reset ends above any older version, and may be followed by a lower one"},
+		{b.Floors, "a reset may end above any older version, and a lower reset may follow"},
 		{b.LateAdmits, "an ADMIT may arrive at any later time"},
-		{b.Stopped, "nothing runs from the restore until rows are raised"},
+		{b.Stopped, "no function runs between the restore and the raising of rows"},
 	} {
 		if more.on {
 			out = append(out, more.text)
@@ -131,17 +131,17 @@ var budgetText = [kinds][2]string{
 	Duplicates: {"one duplicate", "duplicates"},
 	Throttles:  {"one throttled request", "throttled requests"},
 	Refusals:   {"one item error", "item errors"},
-	Moves:      {"one message moved by receive count", "messages moved by receive count"},
+	Moves:      {"one message moved because of its receive count", "messages moved because of their receive counts"},
 	Deadlines:  {"one dead deadline", "dead deadlines"},
 	Redrives:   {"one redrive", "redrives"},
-	Prunes:     {"one row collected", "rows collected"},
+	Prunes:     {"one row deleted by prune", "rows deleted by prune"},
 	Outages:    {"one outage of the table", "outages of the table"},
-	Ages:       {"one message that outlives rows", "messages that outlive rows"},
+	Ages:       {"one message older than the retention of rows", "messages older than the retention of rows"},
 	Stale:      {"one read of an older image", "reads of older images"},
 	Resets:     {"one reset by an operator", "resets by an operator"},
 	Restores:   {"the table restored once", "restores of the table"},
-	Samples:    {"one copy for another document's sake", "copies for other documents' sake"},
-	Lags:       {"one load from a replica that lags", "loads from a replica that lags"},
+	Samples:    {"one copy written for another document", "copies written for other documents"},
+	Lags:       {"one load from a lagging replica", "loads from a lagging replica"},
 }
 
 // One returns messages with one version each.

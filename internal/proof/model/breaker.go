@@ -112,9 +112,9 @@ func (b Breaker) Settled(s BreakerState) bool {
 func (b Breaker) Next(s BreakerState, edges []Edge[BreakerState]) []Edge[BreakerState] {
 	x := leaving[BreakerState]{edges: edges}
 	if s.Ill {
-		x.addFree(s, Label{Text: "the sink gets well"}).To.Ill = false
+		x.addFree(s, Label{Text: "the sink is healthy again"}).To.Ill = false
 	} else if s.Left.Ills > 0 {
-		t := &x.addEdge(s, false, Label{Text: "the sink falls ill: it throttles"}).To
+		t := &x.addEdge(s, false, Label{Text: "the sink becomes unhealthy: it throttles"}).To
 		t.Left.Ills--
 		t.Ill = true
 	}
@@ -175,7 +175,7 @@ func (b Breaker) act(e *Edge[BreakerState], i int) {
 			b.trip(t, f)
 			*text = "the sink denies the ping: TRIP, and the flight waits"
 		case b.Denied:
-			*text = "the sink denies the ping: documents will tell"
+			*text = "the sink denies the ping: documents show its health"
 		case t.Ill:
 			b.trip(t, f)
 			*text = "the sink throttles the ping: TRIP, and the flight waits"
@@ -194,7 +194,7 @@ func (b Breaker) closeBreaker(e *Edge[BreakerState], f *Prober) {
 	*f = Prober{}
 	switch {
 	case !own && b.Rules.CloseRefusedYes:
-		f.Work, *text = Asking, "CLOSE: refused; index claims its document all the same"
+		f.Work, *text = Asking, "CLOSE: refused; index claims its document nevertheless"
 		if t.Open {
 			e.Broken = ClaimedOpen
 		}
@@ -206,7 +206,7 @@ func (b Breaker) closeBreaker(e *Edge[BreakerState], f *Prober) {
 	t.Open, t.Until, t.Probed, t.Probe = false, false, false, false
 	t.Paused = paused && !b.Rules.CloseResumes
 	if paused && !b.Rules.CloseUnread {
-		*text = "CLOSE: applied; its image shows a pause: the flight waits"
+		*text = "CLOSE: applied; the returned row shows a pause: the flight waits"
 		return
 	}
 	f.Work, *text = Admitted, "CLOSE: applied"

@@ -11,14 +11,14 @@ import (
 const (
 	WentBack    Broken = 1 << iota // an older version replaced the sink's content
 	Resurrected                    // an older version brought a deleted document back
-	Lost                           // the newest version that is not a dead letter is neither in the sink nor anywhere else
+	Lost                           // the newest version that is not a dead letter is nowhere
 	OldStays                       // all is settled, and the sink holds a version older than the committed one
 	Hidden                         // like Lost, but the dead letter is marked as redriven
 
 	TwoWriters  // a sink without versions applied a request outside of the request's lease
 	Unjustified // a message was deleted although an event in it was neither committed nor stored
 	Untrue      // a version was committed that is not in the sink
-	SinkNewer   // the sink refused the holder of the lease, because its fence was not the highest
+	SinkNewer   // the sink refused the holder of the lease, because the request's fence was not the highest
 	EarlyDeath  // a dead letter was caused by the refusals of another version
 	BodyBack    // an older state of the source replaced a newer one in the sink
 
@@ -51,26 +51,26 @@ const All = Damage | TwoWriters | Unjustified | Untrue | SinkNewer | FalseRaise 
 var brokenText = []string{
 	"the sink went back to an older version",
 	"a deleted document is back",
-	"the newest version is lost: not in the sink, no message, no dead letter",
-	"everything is settled, and the sink holds an older version than the committed one",
+	"the newest version is lost: neither the sink nor a message nor a dead letter has it",
+	"everything is settled, and the sink holds a version older than the committed one",
 	"the newest version is neither in the sink nor on its way, and its dead letter says that it was sent again",
 	"a sink without versions applied a write outside of its lease: two writers",
 	"a message was deleted although an event in it is not done",
 	"a version was committed that the sink does not have",
-	"the sink refused the holder of a live lease: somebody had the same or a higher external version",
+	"the sink refused the holder of a live lease: another write had the same or a higher external version",
 	"a version became a dead letter because of another version's refusals",
 	"an older content of a reference replaced a newer one in the sink",
 	"two committed writes are closer than minInterval",
 	"a document was claimed although its flight knew that the circuit breaker is open",
-	"two probe at the same time",
+	"two flights probe at the same time",
 	"a row was raised to a version that the sink does not hold any more",
-	"a flight that looked after an operator had paused the sink may claim",
+	"a flight that read the row after an operator's pause may claim",
 	"everything is settled, and the sink holds a content that is older than the committed version",
-	"a version that an operator took back is there again",
+	"a version that a reset withdrew is in the sink or committed again",
 	"the cursor of a job follows a step that was not done",
-	"a job is done, and its counts are not those of its steps",
+	"a job is done, and its counts are not the counts of its steps",
 	"a program stored the progress of a job without having its lease",
-	"a job that was done is not done any more, and no command began it again",
+	"a finished job is no longer finished, and no command started it again",
 	"a program whose job was stopped stored its progress",
 }
 

@@ -39,13 +39,14 @@ func acknowledging() []Change {
 			Bounds: Bounds{Messages: One(1, 3), Execs: 1, Batch: 1, Poison: Keys(3)},
 		},
 		{
-			Name: "delete-superseded", What: "index deletes v instead of letting it leave, because pending > v",
+			Name:  "delete-superseded",
+			What:  "index deletes the message of v because pending > v, and does not let it leave the flight",
 			Rules: Rules{DeleteSuperseded: true}, Watch: Damage,
 			Bounds: Bounds{Messages: One(1, 3), Execs: 2, Batch: 1, Poison: Keys(3)},
 		},
 		{
 			Name:  "leave-for-ever",
-			What:  "v leaves its flight each time that it returns behind a newer pending version, the cap or not",
+			What:  "v leaves its flight whenever a newer version is pending, also after the cap",
 			Rules: Rules{LeaveForEver: true}, Stuck: true,
 			Bounds: Bounds{
 				Messages: One(1, 2, 3), Execs: 2, Batch: 1, Poison: Keys(2, 3), LateAdmits: true, Orphans: true,
@@ -73,22 +74,24 @@ func acknowledging() []Change {
 func claiming() []Change {
 	return []Change{
 		{
-			Name: "cap-without-claimed", What: "cap override with committed < k alone (no claimed)",
+			Name:  "cap-without-claimed",
+			What:  "after the cap, CLAIM asks only for committed < k, and not for claimed",
 			Rules: Rules{CapIgnoresClaimed: true}, Watch: Damage,
 			Bounds: Bounds{Messages: One(1, 2), Execs: 2, Batch: 1, Budget: Budget{Crashes: 1}},
 		},
 		{
-			Name: "cap-without-claimed-delete", What: "the same, where v2 is a delete",
+			Name:  "cap-without-claimed-delete",
+			What:  "after the cap, CLAIM does not ask for claimed, and v2 is a delete",
 			Rules: Rules{CapIgnoresClaimed: true}, Watch: Resurrected,
 			Bounds: Bounds{Messages: One(1, 2), Execs: 2, Batch: 1, Deletes: Keys(2), Budget: Budget{Crashes: 1}},
 		},
 		{
-			Name: "owner-is-the-flight", What: "owner = flight or execution",
+			Name: "owner-is-the-flight", What: "the owner of a lease is the flight or the execution",
 			Rules: Rules{TokenOfFlight: true}, Watch: Damage,
 			Bounds: Bounds{Messages: One(1, 2), Execs: 3, Batch: 1, Sink: Plain, Budget: Budget{Duplicates: 1}},
 		},
 		{
-			Name: "token-per-invocation", What: "token per invocation instead of per claim",
+			Name: "token-per-invocation", What: "one token for each invocation, not for each claim",
 			Rules: Rules{TokenOfInvocation: true}, Watch: Damage,
 			Bounds: Bounds{
 				Messages: One(1, 2), Execs: 2, Batch: 2, Sink: Plain,
@@ -96,12 +99,13 @@ func claiming() []Change {
 			},
 		},
 		{
-			Name: "claimed-kept-in-hand", What: "previous claimed kept in hand from an earlier read",
+			Name: "claimed-kept-in-hand", What: "REJECT restores claimed from an earlier read of the row",
 			Rules: Rules{ClaimedInHand: true}, Watch: Damage,
 			Bounds: Bounds{Messages: One(1, 2, 3), Execs: 3, Batch: 1, Poison: Keys(3), Budget: Budget{Crashes: 2}},
 		},
 		{
-			Name: "claimed-was-missing", What: "claimed_was missing at REJECT (two rejected versions in a row)",
+			Name:  "claimed-was-missing",
+			What:  "claimed_was is missing at REJECT, after two rejected versions in a row",
 			Rules: Rules{ClaimedWasOnlyAtFirst: true}, Stuck: true,
 			Bounds: Bounds{
 				Messages: slices.Concat(One(2, 3), Spares(2, 3)), Execs: 2, Batch: 1, Poison: Keys(2, 3),
@@ -114,13 +118,13 @@ func claiming() []Change {
 			Bounds: Bounds{Messages: One(1, 2), Execs: 2, Batch: 1, Sink: Plain},
 		},
 		{
-			Name: "lease-shorter-than-the-write", What: "lease shorter than the write",
+			Name: "lease-shorter-than-the-write", What: "the lease is shorter than the write",
 			Rules: Rules{LeaseShorterThanWrite: true}, Watch: Damage,
 			Bounds: Bounds{Messages: One(1, 2), Execs: 2, Batch: 1, Sink: Plain},
 		},
 		{
 			Name:  "fence-ahead-forgotten",
-			What:  "a claim on a row whose fences lie ahead takes the next fence, and only its commit remembers it",
+			What:  "a row's fences are ahead of every clock, and only a commit remembers a claim's fence",
 			Rules: Rules{AheadForgotten: true}, Watch: Damage,
 			Bounds: Bounds{
 				Messages: One(1, 2), Execs: 2, Batch: 1, Clocks: true, Ahead: true, Budget: Budget{Crashes: 1},
@@ -135,20 +139,21 @@ func claiming() []Change {
 			},
 		},
 		{
-			Name: "stale-taken", What: "pulled: an answer that is older than its event is written",
+			Name: "stale-taken", What: "fetched payloads: index writes a state that is older than its event",
 			Rules: Rules{StaleTaken: true}, Watch: OldContent,
 			Bounds: Bounds{Messages: One(1, 2), Execs: 1, Batch: 1, References: true, Budget: Budget{Lags: 1}},
 			Held:   All &^ BodyBack,
 		},
 		{
 			Name:  "stale-if-newer",
-			What:  "pulled: the version of the answer is compared with the committed one, not with the event's",
+			What:  "fetched payloads: the state is compared with the committed version, not with the event's version",
 			Rules: Rules{StaleIfNewer: true}, Watch: OldContent,
 			Bounds: Bounds{Messages: One(1, 3), Execs: 1, Batch: 1, References: true, Budget: Budget{Lags: 1}},
 			Held:   All &^ BodyBack,
 		},
 		{
-			Name: "missing-deletes", What: "pulled: where the source shows nothing, the document is deleted at once",
+			Name:  "missing-deletes",
+			What:  "fetched payloads: if the source shows nothing, the document is deleted at once",
 			Rules: Rules{MissingDeletes: true}, Watch: OldContent,
 			Bounds: Bounds{Messages: One(1), Execs: 1, Batch: 1, References: true, Budget: Budget{Lags: 1}},
 			Held:   All &^ BodyBack,
@@ -159,7 +164,8 @@ func claiming() []Change {
 			Bounds: Bounds{Messages: One(1, 2), Execs: 2, Batch: 1, Sink: Plain, Budget: Budget{Crashes: 1}},
 		},
 		{
-			Name: "request-after-a-forgotten-delete", What: "the same with a sink that forgot the delete",
+			Name:  "request-after-a-forgotten-delete",
+			What:  "a request that a sink applies after the lease, and after it forgot a delete",
 			Rules: Rules{LateRequest: true}, Watch: Resurrected,
 			Bounds: Bounds{
 				Messages: One(1, 2), Execs: 2, Batch: 1, Sink: Forgetful, Deletes: Keys(2),
@@ -177,7 +183,8 @@ func ending() []Change {
 			Bounds: Bounds{Messages: One(1, 2, 3), Execs: 3, Batch: 1, Sink: Plain, Budget: Budget{Duplicates: 1}},
 		},
 		{
-			Name: "commit-newer-form", What: "COMMIT's \"newer waiting\" form with no newer pending",
+			Name:  "commit-newer-form",
+			What:  "COMMIT uses its \"newer waiting\" form although no newer version is pending",
 			Rules: Rules{CommitAlwaysNewer: true}, Stuck: true,
 			Bounds: Bounds{Messages: One(1), Execs: 1, Batch: 1},
 		},
@@ -188,7 +195,7 @@ func ending() []Change {
 		},
 		{
 			Name:  "second-request-under-one-claim",
-			What:  "a second request under one claim after an unknown one, then a definite refusal, RELEASE",
+			What:  "after an unknown outcome, a second request under the claim is refused, and index sends RELEASE",
 			Rules: Rules{SecondRequest: true}, Watch: Damage,
 			Bounds: Bounds{
 				Messages: One(1, 2), Execs: 2, Batch: 1, Sink: Plain,
@@ -196,19 +203,22 @@ func ending() []Change {
 			},
 		},
 		{
-			Name: "copy-under-the-claim", What: "a copy of the committed document carries the claim's fence, not its own",
+			Name:  "copy-under-the-claim",
+			What:  "a copy of the committed document carries the claim's fence, not the document's fence",
 			Rules: Rules{CopyUnderTheClaim: true}, Watch: Damage,
 			Bounds: Bounds{
 				Messages: One(1, 2, 3), Execs: 2, Batch: 1, Poison: Keys(3), Budget: Budget{Crashes: 2},
 			},
 		},
 		{
-			Name: "sample-is-new", What: "a copy of a document that is not leased carries a new fence, not its own",
+			Name:  "sample-is-new",
+			What:  "a copy of a document without a lease carries a new fence, not the document's fence",
 			Rules: Rules{SampleIsNew: true}, Watch: Damage,
 			Bounds: Bounds{Messages: One(1, 2), Execs: 2, Batch: 1, Budget: Budget{Samples: 1}},
 		},
 		{
-			Name: "copy-is-released", What: "RELEASE although a copy of the committed document has no answer",
+			Name:  "copy-is-released",
+			What:  "index sends RELEASE although a copy of the committed document has no answer",
 			Rules: Rules{CopyIsReleased: true}, Watch: Damage,
 			Bounds: Bounds{
 				Messages: One(1, 2, 3), Execs: 2, Batch: 1, Sink: Plain, Poison: Keys(2), Budget: Budget{Crashes: 1},
@@ -216,7 +226,7 @@ func ending() []Change {
 		},
 		{
 			Name:  "release-erases-lease-until",
-			What:  "lease_until erased by RELEASE, clocks further apart than the lease",
+			What:  "RELEASE removes lease_until, and clocks differ by more than the lease",
 			Rules: Rules{ReleaseErasesLease: true}, Watch: Damage,
 			Bounds: Bounds{
 				Messages: One(1, 2), Execs: 2, Batch: 1, Clocks: true,
@@ -224,7 +234,7 @@ func ending() []Change {
 			},
 		},
 		{
-			Name: "pending-stays-at-a-dead-version", What: "pending left at a dead version",
+			Name: "pending-stays-at-a-dead-version", What: "a dead version stays pending",
 			Rules: Rules{DeadStaysPending: true}, Stuck: true,
 			Bounds: Bounds{Messages: One(1), Execs: 1, Batch: 1, Poison: Keys(1)},
 		},
@@ -234,7 +244,8 @@ func ending() []Change {
 func writing() []Change {
 	return []Change{
 		{
-			Name: "upstream-number-as-external-version", What: "external version = the upstream's number, epoch raised",
+			Name:  "upstream-number-as-external-version",
+			What:  "the external version is the upstream's number, and the epoch is raised",
 			Rules: Rules{UpstreamVersion: true}, Watch: OldStays,
 			Bounds: Bounds{
 				Messages: One(1, 2), Execs: 2, Batch: 1,
@@ -242,7 +253,7 @@ func writing() []Change {
 			},
 		},
 		{
-			Name: "key-without-digest", What: "version without digest as the key, equal versions",
+			Name: "key-without-digest", What: "the order key has no digest, and two versions are equal",
 			Rules: Rules{KeyWithoutDigest: true}, Watch: Damage,
 			Bounds: Bounds{
 				Messages: One(2, 3), Execs: 1, Batch: 1,
@@ -250,12 +261,13 @@ func writing() []Change {
 			},
 		},
 		{
-			Name: "open-acknowledged", What: "table down, write open, message acknowledged",
+			Name: "open-acknowledged", What: "an outage write acknowledges its message",
 			Rules: Rules{OpenAcknowledges: true}, Watch: Lost, Held: Lost | OldStays,
 			Bounds: Bounds{Messages: One(1, 2), Execs: 1, Batch: 1, Budget: Budget{Outages: 1}},
 		},
 		{
-			Name: "open-over-a-forgotten-delete", What: "the same, message kept, with a forgotten delete",
+			Name:  "open-over-a-forgotten-delete",
+			What:  "after an outage write, lull does not write a newer delete again",
 			Rules: Rules{NoReassert: true}, Watch: OldStays, Held: Lost | OldStays,
 			Bounds: Bounds{
 				Messages: One(1, 2), Execs: 1, Batch: 1, Sink: Forgetful, Deletes: Keys(2),
@@ -264,7 +276,7 @@ func writing() []Change {
 		},
 		{
 			Name:  "reassert-at-once",
-			What:  "deletes re-asserted as soon as the table is back, while a claim from before is still under way",
+			What:  "lull writes deletes again as soon as the table is back, while an earlier claim is still under way",
 			Rules: Rules{ReassertAtOnce: true}, Watch: OldStays, Held: Lost | OldStays,
 			Bounds: Bounds{
 				Messages: One(1, 2, 3), Execs: 2, Batch: 1, Sink: Forgetful, Deletes: Keys(2, 3),
@@ -273,7 +285,7 @@ func writing() []Change {
 		},
 		{
 			Name:  "open-turn-lost",
-			What:  "the turn that wrote open dies, and the next one takes the first turn for nothing written",
+			What:  "the turn that made an outage write dies, and the next turn assumes that nothing was written",
 			Rules: Rules{OpenTurnForgets: true}, Watch: OldStays, Held: Lost | OldStays,
 			Bounds: Bounds{
 				Messages: One(1, 2), Execs: 1, Batch: 1, Sink: Forgetful, Deletes: Keys(2),
@@ -296,7 +308,7 @@ func writing() []Change {
 func beyond() []Change {
 	return []Change{
 		{
-			Name: "park-without-form-two", What: "PARK in its first form only",
+			Name: "park-without-form-two", What: "PARK has only its first form",
 			Rules: Rules{NoSecondPark: true}, Stuck: true,
 			Bounds: Bounds{
 				Messages: slices.Concat(One(1), Spares(1)), Execs: 1, Batch: 1,
@@ -304,13 +316,14 @@ func beyond() []Change {
 			},
 		},
 		{
-			Name: "prune-without-condition", What: "prune deletes what it read without \"if unchanged since read\"",
+			Name:  "prune-without-condition",
+			What:  "prune deletes a row without the condition \"unchanged since read\"",
 			Rules: Rules{PruneUnguarded: true}, Watch: Damage,
 			Bounds: Bounds{Messages: One(1, 2, 3), Execs: 2, Batch: 1, Budget: Budget{Prunes: 1}},
 		},
 		{
 			Name:  "riders-unjudged-by-age",
-			What:  "the age guard in ADMIT's condition only, not over the older versions of the batch",
+			What:  "only ADMIT's condition has the age guard, not the older versions of the batch",
 			Rules: Rules{RidersUnjudged: true}, Watch: Damage,
 			Bounds: Bounds{
 				Messages: slices.Concat(One(1, 2, 3), Spares(1)), Execs: 1, Batch: 2,
@@ -323,21 +336,22 @@ func beyond() []Change {
 			Bounds: Bounds{Messages: []Message{{Keys: Keys(1, 2)}}, Execs: 1, Batch: 1, Poison: Keys(2)},
 		},
 		{
-			Name: "delete-before-the-other-document", What: "the same, where the other event is another document's",
+			Name:  "delete-before-the-other-document",
+			What:  "a message is deleted when one event is done, and another document's event is not",
 			Rules: Rules{DeleteByOneEvent: true}, Watch: Unjustified,
 			Bounds: Bounds{Messages: []Message{{Keys: Keys(1), Other: true}}, Execs: 1, Batch: 1},
 		},
 		{
 			Name: "admit-highest-only",
 			What: "receive tries ADMIT for the highest version of a document only, although it is a dead letter, " +
-				"and index leaves what is behind it to redelivery",
+				"and index leaves the versions behind it to redelivery",
 			Rules: Rules{AdmitHighestOnly: true, LeaveBehindDead: true}, Stuck: true,
 			Bounds: Bounds{Messages: []Message{{Keys: Keys(1, 2)}}, Execs: 1, Batch: 1, Poison: Keys(2)},
 		},
 		{
 			Name: "leave-behind-a-dead-version",
-			What: "index leaves the versions behind a dead one to redelivery: two dead versions of a message take " +
-				"turns (dead holds one key)",
+			What: "index leaves the versions behind a dead one to redelivery: two dead versions of a message " +
+				"alternate, because dead holds one key",
 			Rules: Rules{LeaveBehindDead: true}, Stuck: true,
 			Bounds: Bounds{
 				Messages: []Message{{Keys: Keys(1, 2, 3)}}, Execs: 1, Batch: 1, Poison: Keys(2, 3),
@@ -355,7 +369,7 @@ func beyond() []Change {
 		},
 		{
 			Name:  "done-not-remembered",
-			What:  "which events of a message are done is judged by the row alone (dead holds one key)",
+			What:  "only the row says which events of a message are done, although dead holds one key",
 			Rules: Rules{DoneForgotten: true}, Stuck: true,
 			Bounds: Bounds{Messages: []Message{{Keys: Keys(1, 2)}}, Execs: 2, Batch: 1, Poison: Keys(1, 2)},
 		},

@@ -6,7 +6,7 @@ import "slices"
 func keeping() []Change {
 	return []Change{
 		{
-			Name: "claim-keeps-content", What: "CLAIM leaves content: what it says is no longer in the sink",
+			Name: "claim-keeps-content", What: "CLAIM does not remove content, although the sink's bytes may change",
 			Rules: Rules{ClaimKeepsContent: true}, Watch: OldStays, Held: OldStays | Lost,
 			Bounds: Bounds{
 				Messages: One(1, 2, 3), Execs: 1, Batch: 1, Same: Keys(1, 3), Fickle: Keys(2),
@@ -15,13 +15,13 @@ func keeping() []Change {
 		},
 		{
 			Name:  "content-unbound",
-			What:  "content is the digest of the bytes alone; a build without KEEP, which leaves it, commits another version",
+			What:  "content is the digest of the bytes alone, and a build without KEEP commits another version",
 			Rules: Rules{ContentUnbound: true}, Watch: Damage,
 			Bounds: Bounds{Messages: One(1, 2, 3), Execs: 1, Batch: 1, Same: Keys(1, 3), Older: Keys(2)},
 		},
 		{
 			Name:  "keep-ignores-claimed",
-			What:  "KEEP while a write may be under way; a build without KEEP, which leaves content, made it",
+			What:  "KEEP runs while a write by a build without KEEP may be under way",
 			Rules: Rules{KeepIgnoresClaimed: true}, Watch: Damage,
 			Bounds: Bounds{
 				Messages: One(1, 2, 3), Execs: 2, Batch: 1, Same: Keys(1, 3), Older: Keys(2),
@@ -30,8 +30,8 @@ func keeping() []Change {
 		},
 		{
 			Name: "image-ignores-claimed",
-			What: "what is loaded is compared with the row before CLAIM although that shows `claimed`; a build without " +
-				"KEEP, which leaves content, made it",
+			What: "loaded bytes are compared with the row before CLAIM, although a build without KEEP may be writing " +
+				"(the row shows `claimed`)",
 			Rules: Rules{ImageIgnoresClaimed: true}, Watch: Damage | Untrue | OldStays,
 			Bounds: Bounds{
 				Messages: One(1, 2, 3), Execs: 1, Batch: 1, References: true, Same: Keys(1, 3), Older: Keys(2),
@@ -39,7 +39,7 @@ func keeping() []Change {
 			},
 		},
 		{
-			Name: "keep-over-a-delete", What: "KEEP takes a delete for the version whose bytes the sink had before it",
+			Name: "keep-over-a-delete", What: "KEEP treats a delete as the version before the delete",
 			Rules: Rules{KeepOverDelete: true}, Watch: Damage | Untrue,
 			Bounds: Bounds{
 				Messages: One(1, 2, 3), Execs: 1, Batch: 1, Same: Keys(1, 2, 3), Deletes: Keys(2),
@@ -47,7 +47,7 @@ func keeping() []Change {
 		},
 		{
 			Name:  "content-restored",
-			What:  "the table is restored and the generation stays: its rows recognise what the sink no longer has",
+			What:  "the table is restored without a new generation: its rows match bytes that the sink no longer has",
 			Rules: Rules{ContentRestored: true}, Watch: OldStays, Held: OldStays,
 			Bounds: Bounds{
 				Messages: slices.Concat(One(1, 2, 3), Spares(3)), Execs: 1, Batch: 1, Same: Keys(1, 3), Clocks: true,
@@ -65,21 +65,21 @@ func ageing() []Change {
 	return []Change{
 		{
 			Name:  "prune-beside-a-parked-letter",
-			What:  "prune or TTL while a parked dead letter or a scheduled event still exists (no age guard)",
+			What:  "without the age guard, prune or TTL deletes a row that a dead letter or scheduled event still needs",
 			Rules: Rules{NoAgeGuard: true}, Watch: Damage, Bounds: parked,
 		},
 		{
-			Name: "prune-by-state-alone", What: "prune by state alone",
+			Name: "prune-by-state-alone", What: "prune deletes rows of any age",
 			Rules: Rules{PruneByState: true}, Watch: Damage,
 			Bounds: Bounds{Messages: One(1, 2), Execs: 2, Batch: 1, Budget: Budget{Prunes: 1}},
 		},
 		{
 			Name:  "redrive-after-the-row-is-gone",
-			What:  "redrive after the row is gone, the copy without lull-first-sent",
+			What:  "a redrive after the row was deleted sends a copy without lull-first-sent",
 			Rules: Rules{RedriveHidesAge: true}, Watch: Damage, Bounds: parked,
 		},
 		{
-			Name: "age-guard-by-no-row", What: "age guard by \"no row\" instead of \"nothing committed\"",
+			Name: "age-guard-by-no-row", What: "the age guard asks for \"no row\" instead of \"nothing committed\"",
 			Rules: Rules{AgeGuardByRow: true}, Watch: Damage,
 			Bounds: Bounds{
 				Messages: slices.Concat(One(1, 2, 3), Spares(1)), Execs: 1, Batch: 1, Poison: Keys(3),
@@ -100,7 +100,7 @@ func deadLetters() []Change {
 			},
 		},
 		{
-			Name: "redrive-at-any-time", What: "redrives while the row is leased or pending at k",
+			Name: "redrive-at-any-time", What: "an operator redrives k while the row has a lease or k is pending",
 			Rules: Rules{RedriveAtAnyTime: true}, Watch: Hidden,
 			Bounds: Bounds{
 				Messages: slices.Concat(One(1), Spares(1)), Execs: 2, Batch: 1, Poison: Keys(1),
@@ -108,7 +108,7 @@ func deadLetters() []Change {
 			},
 		},
 		{
-			Name: "dead-from-a-stale-read", What: "dead = k believed from an eventually consistent read",
+			Name: "dead-from-a-stale-read", What: "an eventually consistent read that shows dead = k is believed",
 			Rules: Rules{DeadFromStaleRead: true}, Watch: Damage | Hidden,
 			Bounds: Bounds{
 				Messages: slices.Concat(One(1), Spares(1)), Execs: 1, Batch: 1, Poison: Keys(1),
@@ -116,7 +116,7 @@ func deadLetters() []Change {
 			},
 		},
 		{
-			Name: "park-ignores-the-lease", What: "PARK acknowledged although a live lease refused it",
+			Name: "park-ignores-the-lease", What: "a message is acknowledged although a live lease refused its PARK",
 			Rules: Rules{ParkIgnoresLease: true}, Stuck: true,
 			Bounds: Bounds{
 				Messages: One(1), Execs: 1, Batch: 1, Poison: Keys(1),
@@ -141,7 +141,7 @@ func restoring() []Change {
 			Rules: Rules{NoRaise: true}, Watch: WentBack, Bounds: stopped,
 		},
 		{
-			Name: "raise-without-looking", What: "RAISE does not ask whether the row is as it was read",
+			Name: "raise-without-looking", What: "RAISE does not check that the row is still as it was read",
 			Rules: Rules{RaiseBlindly: true}, Watch: FalseRaise, Held: FalseRaise, Bounds: beside,
 		},
 		{
@@ -163,7 +163,8 @@ func resetting() []Change {
 			},
 		},
 		{
-			Name: "reset-without-looking", What: "RESET does not ask whether the committed version is the one that was seen",
+			Name:  "reset-without-looking",
+			What:  "RESET does not check that the committed version is the one that the operator saw",
 			Rules: Rules{ResetBlindly: true}, Watch: WentBack,
 			Bounds: Bounds{
 				Messages: slices.Concat(One(1, 2, 3), Spares(1)), Execs: 1, Batch: 1, Absurd: Keys(2),
@@ -171,7 +172,7 @@ func resetting() []Change {
 			},
 		},
 		{
-			Name: "reset-under-a-lease", What: "RESET does not ask for the lease, and ends it",
+			Name: "reset-under-a-lease", What: "RESET does not check that the lease is free, and ends the lease",
 			Rules: Rules{ResetUnderLease: true}, Watch: TwoWriters,
 			Bounds: Bounds{
 				Messages: slices.Concat(One(1, 2, 3), Spares(1)), Execs: 2, Batch: 1, Sink: Plain, Absurd: Keys(2),
@@ -180,7 +181,7 @@ func resetting() []Change {
 		},
 		{
 			Name:  "reset-marks-dead",
-			What:  "RESET remembers what it takes back as dead, and the next dead letter overwrites that",
+			What:  "RESET marks the withdrawn version as dead, and the next dead letter overwrites the mark",
 			Rules: Rules{ResetMarksDead: true}, Watch: TakenBack, Held: All &^ Lost, // v1 was stale, and v2 dies
 			Bounds: Bounds{
 				Messages: slices.Concat(One(1, 2, 3), Spares(3)), Execs: 1, Batch: 1, Absurd: Keys(3), Poison: Keys(2),
@@ -188,7 +189,7 @@ func resetting() []Change {
 			},
 		},
 		{
-			Name: "reset-remembers-one", What: "the row remembers only the version that was taken back last",
+			Name: "reset-remembers-one", What: "the row remembers only the version that was withdrawn last",
 			Rules: Rules{ResetRemembersOne: true}, Watch: TakenBack,
 			Bounds: Bounds{
 				Messages: slices.Concat(One(1, 2, 3), Spares(2, 3)), Execs: 1, Batch: 1, Absurd: Keys(2, 3),
@@ -196,7 +197,8 @@ func resetting() []Change {
 			},
 		},
 		{
-			Name: "reset-drops-below", What: "RESET drops what was taken back below its floor: a lower reset brings it back",
+			Name:  "reset-drops-below",
+			What:  "RESET drops withdrawn versions below its floor, and a lower RESET makes them new again",
 			Rules: Rules{ResetDropsBelow: true}, Watch: TakenBack,
 			Bounds: Bounds{
 				Messages: slices.Concat(One(1, 2, 3), Spares(1, 2)), Execs: 1, Batch: 1, Absurd: Keys(2, 3),
@@ -205,7 +207,8 @@ func resetting() []Change {
 			},
 		},
 		{
-			Name: "admit-ignores-taken", What: "ADMIT does not ask what was taken back; CLAIM does",
+			Name:  "admit-ignores-taken",
+			What:  "ADMIT does not check whether a reset withdrew the version; CLAIM does",
 			Rules: Rules{AdmitIgnoresTaken: true}, Stuck: true,
 			Bounds: Bounds{
 				Messages: slices.Concat(One(1, 3), Spares(3)), Execs: 1, Batch: 1, Absurd: Keys(3),
@@ -213,7 +216,8 @@ func resetting() []Change {
 			},
 		},
 		{
-			Name: "index-ignores-taken", What: "index and CLAIM do not ask what was taken back; ADMIT does",
+			Name:  "index-ignores-taken",
+			What:  "index and CLAIM do not check whether a reset withdrew the version; ADMIT does",
 			Rules: Rules{IndexIgnoresTaken: true}, Watch: TakenBack,
 			Bounds: Bounds{
 				Messages: slices.Concat(One(1, 2, 3), Spares(2)), Execs: 2, Batch: 1, Absurd: Keys(2),

@@ -24,7 +24,7 @@ type Row struct {
 	Refusals   uint8
 	Expires    bool
 	Content    Key // the committed version whose bytes the digest in `content` belongs to
-	Bytes      Key // the bytes of Content: the version itself, or the state of the source that was loaded for it
+	Bytes      Key // the bytes of Content: the version, or the state of the source loaded for it
 }
 
 // admits is ADMIT's condition for k. aged means older than retention - producerLateness.

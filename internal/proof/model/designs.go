@@ -30,11 +30,11 @@ func Holdings() []Holding {
 		{Name: "v2 is poison, a sink without versions", Bounds: Bounds{
 			Messages: One(1, 2, 3), Execs: 2, Batch: 1, Sink: Plain, Poison: Keys(2), Budget: Budget{Crashes: 1},
 		}},
-		{Name: "copies for other documents' sake, a sink that forgets deletes", Bounds: Bounds{
+		{Name: "copies written for other documents, a sink that forgets deletes", Bounds: Bounds{
 			Messages: One(1, 2, 3), Execs: 2, Batch: 1, Sink: Forgetful, Deletes: Keys(2), Poison: Keys(3),
 			Budget: Budget{Crashes: 1, Samples: 2},
 		}},
-		{Name: "v2 is poison, moved by receive count, redriven", Bounds: Bounds{
+		{Name: "v2 is poison, moved because of its receive count, redriven", Bounds: Bounds{
 			Messages: slices.Concat(One(1, 2), Spares(2)), Execs: 2, Batch: 1, Poison: Keys(2),
 			Budget: Budget{Crashes: 1, Moves: 1, Redrives: 1},
 		}},
@@ -61,11 +61,11 @@ func Holdings() []Holding {
 			Messages: One(1, 2, 3), Execs: 2, Batch: 1, Clocks: true, Ahead: true, Poison: Keys(3),
 			Budget: Budget{Crashes: 1},
 		}},
-		{Name: "rows collected, dead letters redriven after it", Bounds: Bounds{
+		{Name: "rows deleted by prune, dead letters redriven afterwards", Bounds: Bounds{
 			Messages: slices.Concat(One(1, 2), Spares(1)), Execs: 2, Batch: 2, Deletes: Keys(2),
 			Budget: Budget{Deadlines: 1, Redrives: 1, Prunes: 1, Duplicates: 1},
 		}},
-		{Name: "rows collected while old messages still wait", Bounds: Bounds{
+		{Name: "rows deleted by prune while old messages still wait", Bounds: Bounds{
 			Messages: One(1, 2, 3), Execs: 2, Batch: 2, Poison: Keys(3), Latecomers: true,
 			Budget: Budget{Prunes: 1, Crashes: 1},
 		}},
@@ -106,7 +106,7 @@ func Holdings() []Holding {
 			Messages: One(1, 2), Execs: 2, Batch: 1, Sink: Forgetful, Deletes: Keys(2),
 			Budget: Budget{Outages: 1, Crashes: 1},
 		}},
-		{Name: "the table restored, everything stopped until rows are raised", Bounds: Bounds{
+		{Name: "the table restored, all functions stopped until rows are raised", Bounds: Bounds{
 			Messages: slices.Concat(One(1, 2), Spares(1)), Execs: 2, Batch: 1, Clocks: true, Stopped: true,
 			Budget: Budget{Restores: 1, Crashes: 1, Duplicates: 1},
 		}},
@@ -132,7 +132,7 @@ func Holdings() []Holding {
 			Messages: slices.Concat(One(1, 2, 3), Spares(1, 2, 3)), Execs: 1, Batch: 1, Absurd: Keys(2, 3),
 			Budget: Budget{Resets: 2, Crashes: 1, Duplicates: 1},
 		}},
-		{Name: "two absurd versions reset, up and down", Bounds: Bounds{
+		{Name: "two absurd versions, with high and low resets", Bounds: Bounds{
 			Messages: slices.Concat(One(1, 2, 3), Spares(1, 2, 3)), Execs: 1, Batch: 1, Absurd: Keys(2, 3),
 			Floors: true,
 			Budget: Budget{Resets: 3, Crashes: 1, Duplicates: 1},
@@ -145,33 +145,33 @@ func Holdings() []Holding {
 			Messages: slices.Concat(One(1, 2), Spares(2)), Execs: 2, Batch: 1, References: true, Sink: Plain,
 			Budget: Budget{Crashes: 1, Duplicates: 1, Throttles: 1},
 		}},
-		{Name: "pulled from replicas that lag", Watch: All &^ BodyBack, Bounds: Bounds{
+		{Name: "fetched from lagging replicas", Watch: All &^ BodyBack, Bounds: Bounds{
 			Messages: One(1, 2), Execs: 2, Batch: 1, References: true,
 			Budget: Budget{Crashes: 1, Throttles: 1, Lags: 2},
 		}},
-		{Name: "pulled from replicas that lag, a sink without versions", Watch: All &^ BodyBack, Bounds: Bounds{
+		{Name: "fetched from lagging replicas, a sink without versions", Watch: All &^ BodyBack, Bounds: Bounds{
 			Messages: slices.Concat(One(1, 3), Spares(3)), Execs: 2, Batch: 1, References: true, Sink: Plain,
 			Budget: Budget{Crashes: 1, Duplicates: 1, Lags: 2},
 		}},
-		{Name: "pulled, and gone by then: no event says so", Watch: All &^ BodyBack, Bounds: Bounds{
+		{Name: "fetched, and deleted by then without an event", Watch: All &^ BodyBack, Bounds: Bounds{
 			Messages: One(
 				1,
 				2,
 				3,
 			), Execs: 2, Batch: 1, References: true, Gone: Keys(2), Budget: Budget{Crashes: 1, Lags: 1},
 		}},
-		{Name: "pulled, and gone by then: an event says so", Watch: All &^ BodyBack, Bounds: Bounds{
+		{Name: "fetched, and deleted by then with an event", Watch: All &^ BodyBack, Bounds: Bounds{
 			Messages: One(1, 2), Execs: 2, Batch: 1, References: true, Gone: Keys(2), Deletes: Keys(2), Sink: Forgetful,
 			Budget: Budget{Crashes: 1, Lags: 2, Throttles: 1},
 		}},
-		{Name: "pulled, v1 and v3 have the same bytes, and v2 is gone", Watch: All &^ BodyBack, Bounds: Bounds{
+		{Name: "fetched, v1 and v3 have the same bytes, and v2 does not exist", Watch: All &^ BodyBack, Bounds: Bounds{
 			Messages: One(1, 2, 3), Execs: 2, Batch: 1, References: true, Gone: Keys(2), Same: Keys(1, 3),
 			Budget: Budget{Crashes: 1, Lags: 1},
 		}},
 		{Name: "v1 and v3 have the same bytes", Bounds: Bounds{
 			Messages: One(1, 2, 3), Execs: 2, Batch: 1, Same: Keys(1, 3), Budget: faults,
 		}},
-		{Name: "all have the same bytes, but v2 deletes; a sink without versions", Bounds: Bounds{
+		{Name: "v1 and v3 have the same bytes, v2 is a delete; a sink without versions", Bounds: Bounds{
 			Messages: One(1, 2, 3), Execs: 2, Batch: 1, Same: Keys(1, 3), Deletes: Keys(2), Sink: Plain,
 			Budget: Budget{Crashes: 1, Throttles: 1},
 		}},
@@ -182,7 +182,7 @@ func Holdings() []Holding {
 		{Name: "v1 and v3 have the same bytes, a build without KEEP writes v2", Bounds: Bounds{
 			Messages: One(1, 2, 3), Execs: 2, Batch: 1, Same: Keys(1, 3), Older: Keys(2), Budget: Budget{Crashes: 1},
 		}},
-		{Name: "v2 and v3 have the same bytes, rows are collected, dead letters redriven", Bounds: Bounds{
+		{Name: "v2 and v3 have the same bytes, rows are deleted by prune, dead letters redriven", Bounds: Bounds{
 			Messages: slices.Concat(One(1, 2, 3), Spares(3)), Execs: 2, Batch: 1, Same: Keys(2, 3),
 			Budget: Budget{Deadlines: 1, Redrives: 1, Prunes: 1},
 		}},
@@ -193,14 +193,14 @@ func Holdings() []Holding {
 			Messages: One(1, 2, 3), Execs: 2, Batch: 1, References: true, Same: Keys(1, 3),
 			Budget: Budget{Crashes: 1, Duplicates: 1},
 		}},
-		{Name: "the same, a sink without versions, and a build without KEEP writes v2", Bounds: Bounds{
+		{Name: "loaded under the lease, a sink without versions, a build without KEEP writes v2", Bounds: Bounds{
 			Messages: One(1, 2, 3), Execs: 2, Batch: 1, References: true, Same: Keys(1, 3), Older: Keys(2), Sink: Plain,
 			Budget: Budget{Crashes: 1},
 		}},
-		{Name: "v1 and v2 have the same bytes, v3 is poison: its witness was kept", Bounds: Bounds{
+		{Name: "v1 and v2 have the same bytes, v2 was committed by KEEP, v3 is poison", Bounds: Bounds{
 			Messages: One(1, 2, 3), Execs: 2, Batch: 1, Same: Keys(1, 2), Poison: Keys(3), Budget: Budget{Crashes: 1},
 		}},
-		{Name: "dead read from an older image", Bounds: Bounds{
+		{Name: "an older image shows a version as dead", Bounds: Bounds{
 			Messages: slices.Concat(One(1, 2), Spares(1, 2)), Execs: 2, Batch: 1, Poison: Keys(2),
 			Budget: Budget{Stale: 1, Redrives: 1},
 		}},

@@ -91,7 +91,7 @@ type Options struct {
 type Step[S comparable] struct {
 	From  S
 	To    S
-	Raw   S // To, before it was made canonical
+	Raw   S // the target state before Canon
 	Label Label
 }
 

@@ -9,7 +9,7 @@ func Findings() []Change {
 	return []Change{
 		{
 			Name: "finding-refused-after-applied",
-			What: "a version that was applied without an answer is then refused for good: REJECT lets an older one " +
+			What: "a version that was applied without an answer is then refused for good: REJECT lets an older version " +
 				"over it",
 			Watch: Damage, Against: Rules{BlockAfterUnknown: true},
 			Bounds: Bounds{
@@ -19,7 +19,7 @@ func Findings() []Change {
 		},
 		{
 			Name:  "finding-refusals-of-another-version",
-			What:  "refusals belong to the row: one version's count against the next",
+			What:  "refusals belong to the row: refusals of one version count against the next version",
 			Watch: EarlyDeath, Against: Rules{RefusalsOfVersion: true},
 			Bounds: Bounds{
 				Messages: slices.Concat(One(1, 2), Spares(2)), Execs: 2, Batch: 1, MaxRefusals: 2,
@@ -38,8 +38,8 @@ func Findings() []Change {
 		},
 		{
 			Name: "finding-throttled-between-two-dead-versions",
-			What: "without the dead deadline: a version is throttled, a newer one is rejected, then the version " +
-				"itself: it keeps older ones out, although it was never applied",
+			What: "without the dead deadline: v is throttled, a newer version is rejected, and then v itself: " +
+				"v keeps older versions out, although it was never applied",
 			Rules: Rules{NoDeadline: true}, Stuck: true, Against: Rules{NoDeadline: true, ReleaseRestores: true},
 			Bounds: Bounds{
 				Messages: []Message{{Keys: Keys(1, 2, 3)}}, Execs: 1, Batch: 1, Poison: Keys(2, 3),
@@ -48,8 +48,8 @@ func Findings() []Change {
 		},
 		{
 			Name: "finding-admitted-twice",
-			What: "a message with two dead versions is delivered twice at once: a dead one is pending again when " +
-				"the message goes (dead holds one key)",
+			What: "a message with two dead versions is delivered twice at once: a dead version is pending again " +
+				"when the message is deleted (dead holds one key)",
 			Stuck: true,
 			Bounds: Bounds{
 				Messages: []Message{{Keys: Keys(1, 2, 3)}}, Execs: 2, Batch: 1, Poison: Keys(2, 3),
@@ -68,8 +68,8 @@ func Findings() []Change {
 		},
 		{
 			Name: "finding-blocked-by-a-dead-version",
-			What: "without the dead deadline: a version claimed twice, with a newer rejected one in between, keeps " +
-				"older ones out for ever",
+			What: "without the dead deadline: a version that was claimed twice, with a newer rejected version " +
+				"in between, keeps older versions out for ever",
 			Rules: Rules{NoDeadline: true}, Stuck: true,
 			Bounds: Bounds{
 				Messages: slices.Concat(One(1, 2, 3), Spares(2, 3)), Execs: 3, Batch: 1, Poison: Keys(2, 3),
@@ -78,7 +78,7 @@ func Findings() []Change {
 		},
 		{
 			Name: "finding-reference-after-its-lease",
-			What: "clocks further apart than the guard: a payload by reference is loaded after its lease, and a write " +
+			What: "clocks differ by more than the guard: a payload by reference is loaded after its lease, and a write " +
 				"with a higher fence and an older content follows it",
 			Rules: Rules{LeaseShorterThanWrite: true}, Watch: BodyBack,
 			Bounds: Bounds{
@@ -87,7 +87,7 @@ func Findings() []Change {
 		},
 		{
 			Name: "finding-content-ahead-goes-back",
-			What: "replicas that lag: a content that is newer than its event is replaced by the content of the next " +
+			What: "lagging replicas: a content that is newer than its event is replaced by the content of the next " +
 				"event, which is older, until the event of the newer content follows",
 			Watch: BodyBack,
 			Bounds: Bounds{

@@ -15,13 +15,13 @@ type Groups struct {
 // GroupRules are changes to the design. The zero value is the design.
 type GroupRules struct {
 	OneGroup bool // index does not read `attempts`
-	InOrder  bool // documents that are sent alone keep the order of the flight, however often they were tried
+	InOrder  bool // documents that are sent alone keep the order of the flight, however often each was tried
 }
 
 const (
 	groupDocs   = 8
 	groupBad    = 0 // the first document is the bad one
-	maxAttempts = 5 // higher numbers of attempts count as this one
+	maxAttempts = 5 // the highest number of attempts that is counted
 )
 
 // GroupState is the state between two requests.

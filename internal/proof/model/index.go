@@ -78,7 +78,7 @@ func (x *step) turn(e int) {
 			x.deleteDead(e, k, "index ({f}): dead = {k}: its dead letter is stored: deletes {m}")
 			continue
 		case s.Row.withdrawn(x.Rules, rk):
-			x.deleteDead(e, k, "index ({f}): {k} was taken back: deletes {m}")
+			x.deleteDead(e, k, "index ({f}): a reset withdrew {k}: deletes {m}")
 			continue
 		case x.Rules.DeadFromStaleRead && s.StaleDead == rk && s.Left[Stale] > 0:
 			x.deleteDead(e, k, "index ({f}): reads an older image, dead = {k}: deletes {m}")

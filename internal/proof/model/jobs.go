@@ -11,11 +11,11 @@ type Jobs struct {
 type JobRules struct {
 	CursorFirst bool // the cursor is stored before its step is done
 	Apart       bool // counts are stored before the cursor, in a separate write
-	AnySaves    bool // SAVE RUN does not ask for the owner
-	AnyEnds     bool // END RUN does not ask for the owner
+	AnySaves    bool // SAVE RUN does not check the owner
+	AnyEnds     bool // END RUN does not check the owner
 	KeepsOwner  bool // a stop does not remove the owner
 	StopsDone   bool // a stop marks the job as stopped, even if the job is done and was not started again
-	StartsTwice bool // START RUN does not check whether another START RUN was applied after it was sent
+	StartsTwice bool // START RUN does not check whether another START RUN was applied in the meantime
 }
 
 // JobBudget bounds the faults and the actions of operators.
@@ -38,7 +38,7 @@ type JobPhase uint8
 const (
 	JobNew JobPhase = iota
 	JobRuns
-	JobStopped // the operator stopped the job, or it failed
+	JobStopped // the operator stopped the job, or the job failed
 	JobDone
 )
 

@@ -48,7 +48,7 @@ func (x *step) openFlight(i int) {
 		x.openWrite(i)
 	case s.Down:
 	case o.Phase == OpenStarted && x.Rules.OpenTurnForgets:
-		l.Text = "the open flight of {k}: its first turn finds the table back, takes nothing for written, and ends"
+		l.Text = "the open flight of {k}: its first turn finds the table back, assumes that nothing was written, and ends"
 		x.addFree(*s, l).To.Opens[i] = Open{}
 	// An invocation that began during the outage may still write. index waits for the length of a
 	// lease, and prune waits longer.
@@ -89,11 +89,11 @@ func (x *step) reassert(i int) {
 	l := Label{Key: k, Text: "after the outage: the row knows nothing newer than {k}"}
 	switch {
 	case x.Rules.NoReassert:
-		l.Text = "after the outage nothing is asserted"
+		l.Text = "after the outage nothing is written again"
 	case row.Committed <= x.rowKey(k):
 	case x.Bounds.Deletes.Has(row.Committed) && row.Pending <= row.Committed:
 		x.writeOpen(&t, row.Committed)
-		l = Label{Key: row.Committed, Text: "after the outage: {k} is asserted from the row"}
+		l = Label{Key: row.Committed, Text: "after the outage: {k} is written again from the row"}
 	default:
 		t.Listed = true
 		l.Text = "after the outage: the document is listed for resync"

@@ -6,7 +6,7 @@ package model
 type Pace struct {
 	Rules PaceRules
 	Skew  int8 // how far the second host's clock is ahead
-	Least int8 // two committed writes must be at least this far apart
+	Least int8 // the smallest allowed time between two committed writes
 	// Crashes is the number of crashes that may still happen.
 	Crashes uint8
 }
@@ -40,7 +40,7 @@ type PaceState struct {
 	Owner              uint8 // the number of the host, plus 1
 	LeaseUntil         int8  // relative to now; longAgo means no lease
 	LastWrite          int8
-	Last               int8 // when the last committed write was applied
+	Last               int8 // when the sink applied the last committed write
 	Hosts              [2]Host
 	Left               uint8
 }

@@ -25,7 +25,7 @@ type RebuildRules struct {
 	MarkRefused   bool // a turn commits although its note of a missed write was refused
 	Unverified    bool // the name is switched after the copy, without a comparison
 	OneWay        bool // the comparison does not look for documents that only the new index has
-	Beside        bool // a turn writes to the new index at the same time as to the index in use, not after it
+	Beside        bool // a turn writes to both indices at the same time, not to the index in use first
 	Hasty         bool // the comparison does not wait for copies that are still on their way
 	MissedLate    bool // the comparison does not wait for missed writes that may still arrive
 	UnsealedEarly bool // UNSEAL runs while the call that switches the name may still be on its way
@@ -162,7 +162,7 @@ func (m Rebuild) Next(s RebuildState, edges []Edge[RebuildState]) []Edge[Rebuild
 	m.step(x, s)
 	for i, c := range s.Late {
 		if c != (Copying{}) {
-			t := &x.addFree(s, Label{Key: c.Key, Text: "the new index gets a request about {k} that nobody waits for"}).To
+			t := &x.addFree(s, Label{Key: c.Key, Text: "the new index gets a request about {k} whose sender no longer waits"}).To
 			t.Late[i] = Copying{}
 			t.take(m, c.Key, c.Delete)
 		}
@@ -249,11 +249,11 @@ func (m Rebuild) nextStep(t *RebuildState) string {
 	case StepOld:
 		switch {
 		case t.Read > fresh:
-			return to(StepCopy, t.Read, "the new index has less: sends a copy of {k}")
+			return to(StepCopy, t.Read, "the new index has an older version: sends a copy of {k}")
 		case m.Rules.OneWay:
-			return to(StepClean, t.Read, "the new index has no less")
+			return to(StepClean, t.Read, "the new index has this version or a newer one")
 		}
-		return to(StepNew, fresh, "the new index has no less; reads it once more")
+		return to(StepNew, fresh, "the new index has this version or a newer one; reads it again")
 	case StepCopy, StepErase:
 		t.take(m, t.Read, t.Step == StepErase)
 		return to(StepPass, None, "its request is answered: looks again")

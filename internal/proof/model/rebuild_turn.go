@@ -105,7 +105,7 @@ func (m Rebuild) afterApplied(x *leaving[RebuildState], s RebuildState, i int) {
 			t := &x.addEdge(s, false, l.withText("the new index does not take {k} (index {f})")).To
 			t.Fails--
 			t.Turns[i].Missed = true
-			t = &x.addEdge(s, false, l.withText("nobody knows whether the new index takes {k} (index {f})")).To
+			t = &x.addEdge(s, false, l.withText("the outcome of {k} in the new index is unknown (index {f})")).To
 			t.Fails--
 			t.Turns[i].Missed = true
 			t.addLate(me.Key)

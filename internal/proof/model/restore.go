@@ -45,7 +45,7 @@ func (x *step) reconcile() {
 		*text = "reconcile reads the row"
 		return
 	case look.Phase == LookedAtRow && (s.Row.Lease && s.Row == look.Row || x.writing() && !x.Rules.RaiseUnsettled):
-		*text = "reconcile: somebody may still write: later"
+		*text = "reconcile: a writer may still be active: later"
 		return
 	case look.Phase == LookedAtRow:
 		next.Look = Look{Phase: LookedAtSink, Row: look.Row, Copy: s.Sink}
@@ -55,7 +55,7 @@ func (x *step) reconcile() {
 	t.Label.Key, next.Restored = look.Copy.Content, false
 	switch {
 	case x.Rules.NoRaise:
-		*text = "nobody compares the row with the sink"
+		*text = "no program compares the row with the sink"
 	case look.Row.Committed >= look.Copy.Content:
 		*text = "reconcile: the row knows {k}"
 	case s.Row.raises(x.Rules, look.Row, look.Copy):
@@ -117,7 +117,7 @@ func (x *step) resetTo(to Key) {
 	if !s.Row.resets(x.Rules, s.Seen) {
 		return
 	}
-	t.Label.Text = "RESET to what was before {k}: applied"
+	t.Label.Text = "RESET to the state before {k}: applied"
 	if to != None {
 		t.Label = Label{Key: to, Text: "RESET to above {k}: applied"}
 	}

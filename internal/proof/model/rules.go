@@ -5,7 +5,7 @@ package model
 // breaks.
 type Rules struct {
 	// Acknowledging messages.
-	AckSuperseded      bool // receive acknowledges v because pending > v
+	AckSuperseded      bool // receive acknowledges version v because a newer version is pending
 	AckAtHold          bool // receive acknowledges the messages that it holds
 	DeleteBeforeWrite  bool // index deletes messages after CLAIM, before the write
 	DeleteBeforeCommit bool // index deletes messages after the sink's answer, before COMMIT
@@ -13,8 +13,8 @@ type Rules struct {
 	DoneForgotten      bool // the flight does not remember which events are done: only the row says so
 	AdmitHighestOnly   bool // receive tries ADMIT for the highest version only, even if it is a dead letter
 	LeaveBehindDead    bool // behind a dead version, index leaves the older versions to redelivery
-	DeleteSuperseded   bool // index deletes v because pending > v
-	LeaveForEver       bool // v leaves its flight whenever pending > v, and the cap never allows a claim
+	DeleteSuperseded   bool // index deletes the message of version v because a newer version is pending
+	LeaveForEver       bool // a version leaves whenever a newer one is pending, and the cap never allows a claim
 
 	// The claim of a document.
 	CapIgnoresClaimed     bool // after the cap, CLAIM asks only for committed < k

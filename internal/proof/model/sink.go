@@ -53,7 +53,7 @@ func (x *step) askWithCopy(e int) {
 	}
 	l := Label{Exec: uint8(e), Key: held.Content}
 	if x.Rules.CopyIsReleased {
-		l.Text = "index ({f}): asks with a copy of {k}, which has no answer: gives the lease back"
+		l.Text = "index ({f}): asks with a copy of {k}, gets no answer, and releases the lease"
 		x.addLateRequest(Crashes, request, l).To.Execs[e].Phase = Throttled
 	}
 	l.Text = "index ({f}): asks with a copy of {k}: crash, or time-out; the copy is still on its way"
@@ -96,7 +96,7 @@ func (x *step) samples() {
 		request.Fence = x.s.latest() + 1
 	}
 	x.addLateRequest(Samples, request, Label{
-		Key: held.Content, Text: "a copy of {k} goes to the sink, for another document's sake",
+		Key: held.Content, Text: "a copy of {k} goes to the sink, written for another document",
 	})
 }
 

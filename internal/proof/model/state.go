@@ -196,7 +196,7 @@ const (
 // Sink is the state of the document in the search engine.
 type Sink struct {
 	Content Key   // the version in the sink; a delete counts as a version
-	Fence   Clock // the external version; 0 if the sink has none or forgot it
+	Fence   Clock // the external version; 0 if the sink has or remembers no version
 	Body    Key   // the state of the source that the document holds, if payloads are references
 	Kept    Key   // the newest version with the same bytes that the row committed without a write
 }
@@ -237,7 +237,7 @@ const (
 // Look is a run of `lull index check` on the document.
 type Look struct {
 	Phase LookPhase
-	Row   Row  // the row as the run read it
+	Row   Row  // the row that the run has read
 	Copy  Sink // the copy in the sink, which the run read after the row
 }
 
@@ -265,7 +265,7 @@ type State struct {
 	Redrive     Key  // the operator removed `dead`, and the copy is about to be sent
 	Aged        Key  // messages with this version or an older one are older than rows are kept
 	Young       Set  // copies that do not carry their age
-	StaleDead   Key  // an eventually consistent read may still show this as dead
+	StaleDead   Key  // the version that an eventually consistent read may still show as dead
 	Collect     bool // prune read the row and is about to delete it
 	Source      Key  // the state that a reference shows now, if payloads are references
 	Down        bool // the table is unreachable

@@ -64,7 +64,7 @@ func (x *explorer[S]) firstEnd(fine []bool) (first uint32, found bool) {
 			back := slices.Clone(fine)
 			back[at] = true
 			x.leadTo(back)
-			out, end := at, at // out: the highest of those from which nothing leads back
+			out, end := at, at // out is the highest state from which no free edge leads back
 			for to := range x.reach(at) {
 				if end = min(end, to); !back[to] && (out == at || to > out) {
 					out = to

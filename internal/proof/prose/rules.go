@@ -35,7 +35,7 @@ var plain = regexp.MustCompile(`^(?:event|functions|infra|setting|sink|source` +
 	`|internal/(?:aws|config|console|deploy|fault|local|shard))/`)
 
 // textWords are words and constructions that texts of the plain folders may not contain: errors,
-// help, alarms and log lines. They leave out the actor, or they are not today's words.
+// help, alarms and log lines. The listed words leave out the actor, or are not today's words.
 var textWords = []word{
 	{regexp.MustCompile(`(?i)\b(?:nobody|somebody|anybody|whoever)\b`), "the actor: an operator, another program"},
 	{regexp.MustCompile(`(?i)\banew\b`), "again"},

@@ -90,7 +90,7 @@ func Mapping() []Line {
 		{Step: parkByDlq, Action: "dlq: PARK", Note: "the dead letter is stored"},
 		{
 			Step: parkByIndex, Action: "dlq: PARK",
-			Note: "the model has no actor of its own for it: only who does it is different",
+			Note: "the model has no separate process for it: only the actor differs",
 		},
 		{Step: parkRefused, Action: "PARK: refused", Note: "the dead letter is stored, which is enough"},
 		{Step: redrive, Action: "redrive: takes `dead` away", Note: ""},
@@ -100,25 +100,25 @@ func Mapping() []Line {
 		},
 		{
 			Step: leaseEnds, Action: "the lease ends",
-			Note: "where a write needs it; for a sink without versions, nothing of it is on its way",
+			Note: "when a write needs it; for a sink without versions, no request under the lease is on its way",
 		},
 		{Step: gaveUp, Note: "the claim stays as it is: in the model its execution is slow"},
 		{
 			Step: applies, Action: "the sink applies",
-			Note: "under a claim that is not over, with its fence, never over a newer version",
+			Note: "under a live claim, with the claim's fence, and never over a newer version",
 		},
 		{Step: newer, Action: "the sink answers 409", Note: ""},
 		{
 			Step: copied, Action: "the late request arrives",
-			Note: "only where the sink takes it; one with an older fence changes nothing",
+			Note: "only if the sink takes the copy; a copy with an older fence changes nothing",
 		},
 		{Step: refusesItem, Note: "part of the RELEASE or REJECT that follows"},
 		{
 			Step: forgetsDelete, Action: "the sink forgets the version of the delete",
-			Note: "where an older request passes", Never: true,
+			Note: "if the sink then applies an older request", Never: true,
 		},
 		{Step: arrives, Note: "sent, delivered twice, given back or redriven: the model may do each at any time"},
-		{Step: receives, Note: "part of what is judged next"},
+		{Step: receives, Note: "part of the next judgement"},
 		{
 			Step: flies, Action: "receive: flight starts",
 			Note: "each message in it has an event that receive has not seen done",
@@ -140,11 +140,11 @@ func Mapping() []Line {
 		{Step: expires, Note: "SQS loses it by its own rules", Never: true},
 		{
 			Step: "TRIP, PROBE, CLOSE, CUT, SPEND, YIELD, SEND, runs",
-			Note: "rows of their own, see the small machines; pace and order only", Never: true,
+			Note: "these writes have separate rows and change only pace and order: see the small machines", Never: true,
 		},
 		{
 			Step: "visibility, waits, executions, checkpoints",
-			Note: "when a turn happens: in the model at any time", Never: true,
+			Note: "they decide when a turn happens; in the model it happens at any time", Never: true,
 		},
 		{Step: "the wait for minInterval", Note: "the machine Pace", Never: true},
 	}

@@ -32,7 +32,7 @@ func (c *Checker) message(s sim.Step) {
 	case sim.Dropped:
 		for _, k := range s.Keys {
 			if c.row.Committed < k {
-				c.part(drops, "version %d is not committed, and its dead letter goes", c.key(k))
+				c.part(drops, "version %d is not committed, but its dead letter is deleted", c.key(k))
 			}
 		}
 		keys := c.set(s.Keys...)
@@ -40,7 +40,7 @@ func (c *Checker) message(s sim.Step) {
 		c.mark(keys, model.NoDeadLetter)
 		c.count(drops)
 	default:
-		c.part(Step(s.What), "nothing is said of such a step")
+		c.part(Step(s.What), "the mapping has no such step")
 	}
 }
 
@@ -110,7 +110,7 @@ func (c *Checker) leaves(s sim.Step) {
 		l := c.local()
 		n := l.put(m, model.Queued)
 		if !l.step(func(t *model.State) bool { return t.Messages[n] == model.DeadQueue }) {
-			c.part(moves, "the model moves no such message")
+			c.part(moves, "the model does not move such a message")
 		}
 	case m.dead:
 		c.buried(m)

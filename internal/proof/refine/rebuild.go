@@ -245,7 +245,7 @@ func (r *Rebuild) reaches(step uint8, read model.Key, fence shard.Fence) {
 func (r *Rebuild) calls(s sim.Step) {
 	l := r.state()
 	if s.By != r.driver {
-		r.part(calls, "another program drives the rebuild, or none")
+		r.part(calls, "this program does not run the rebuild")
 	} else if r.has(calls, l, func(t *model.RebuildState) bool { return t.Step == model.StepSwitch }) {
 		r.step = model.StepSwitch
 	}

@@ -76,13 +76,13 @@ func (r *Rebuild) unchanged(s sim.Step) {
 	a, b := s.Old, s.New
 	if a.RebuildAt != b.RebuildAt || a.RebuildMissed != b.RebuildMissed || a.RebuildSeal != b.RebuildSeal ||
 		a.RebuildInto != b.RebuildInto {
-		r.part(Step(fmt.Sprintf("health: %s", s.Write.Transition)), "it changes what the row says of a rebuild")
+		r.part(Step(fmt.Sprintf("health: %s", s.Write.Transition)), "the write changes the row's attributes of a rebuild")
 	}
 }
 
 // drives fails if the program that writes does not run the rebuild.
 func (r *Rebuild) drives(what Step, s sim.Step) bool {
-	return s.By == r.driver || r.part(what, "another program drives the rebuild, or none")
+	return s.By == r.driver || r.part(what, "this program does not run the rebuild")
 }
 
 // missed follows a turn's note that the new index may lack a version.

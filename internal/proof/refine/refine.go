@@ -173,7 +173,7 @@ func (c *Checker) key(k shard.OrderKey) model.Key {
 	}
 	i, known := slices.BinarySearch(c.keys, k)
 	if !known {
-		c.part("a row", "nobody sent %s", k)
+		c.part("a row", "the upstream never sent %s", k)
 	}
 	return model.Key(i + 1)
 }

@@ -65,7 +65,7 @@ func (c *Checker) admit(s sim.Step) (Step, bool) {
 	if s.Name == "index" {
 		what = admitByIndex
 	}
-	if !c.live[s.By] { // the write was on its way when its sender ended
+	if !c.live[s.By] { // the write was on its way when the sender of the write ended
 		l := c.local()
 		l.s.Writes[0] = model.RowWrite{Kind: model.AdmitWrite, Key: k}
 		return admitLate, l.step(l.leads(s))
@@ -199,7 +199,7 @@ func (c *Checker) held(s sim.Step) *claim {
 func (c *Checker) end(s sim.Step, what Step) bool {
 	cl := c.held(s)
 	if cl == nil {
-		return c.part(what, "no claim is known by the token that it names")
+		return c.part(what, "the write names a token without a claim")
 	}
 	l := c.local(cl.at)
 	l.Bounds.Ahead = cl.ahead

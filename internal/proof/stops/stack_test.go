@@ -42,7 +42,7 @@ type breaks struct {
 	feed      bool   // whether the pipe of the commit feed cannot report a commit
 	off       string // the function whose clock is wrong
 	by        time.Duration
-	from      time.Duration // the time of the stop, if it is not stopAt
+	from      time.Duration // the time of the stop, if the test does not use stopAt
 	until     time.Duration // 0 for ever
 }
 

@@ -36,7 +36,7 @@ func Part(t testing.TB, page, name string) (before, part, after string) {
 	by, rest, _ := strings.Cut(rest, "\n")
 	part, tail, ended := strings.Cut(rest, "<!-- "+name+": end -->")
 	if !found || !ended {
-		t.Fatalf("%s has lost its marks around %s", page, name)
+		t.Fatalf("%s has no marks around %s", page, name)
 	}
 	return head + "<!-- " + name + ": begin, " + by + "\n", part, "<!-- " + name + ": end -->" + tail
 }
@@ -49,7 +49,7 @@ func Generated(t testing.TB, page, name, text string, write bool) {
 	switch {
 	case part == text:
 	case !write:
-		t.Errorf("%s: %s is out of date: its mark says what writes it", page, name)
+		t.Errorf("%s: %s is out of date: the mark before it names the command that writes it", page, name)
 	default:
 		if err := os.WriteFile(filepath.Join(Root, page), []byte(before+text+after), 0o600); err != nil {
 			t.Fatal(err)

@@ -84,7 +84,7 @@ func Native(c *config.Config) *config.Config {
 	own.DefaultSource = "native"
 	own.Complete()
 	if own.DefaultCollection == "" {
-		own.DefaultCollection = slices.Sorted(maps.Keys(own.Collections))[0] // there are several collections
+		own.DefaultCollection = slices.Sorted(maps.Keys(own.Collections))[0] // several collections
 	}
 	return &own
 }

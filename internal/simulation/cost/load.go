@@ -18,7 +18,7 @@ type Load struct {
 	Burst     int           `json:"eventsPerBurst"`
 	Spread    time.Duration `json:"-"`                      // the time within which the events of a burst are sent
 	Hours     float64       `json:"hoursPerDay"`            // the hours of a day with events
-	Documents int           `json:"documents"`              // documents that change within the row retention: the table holds their rows
+	Documents int           `json:"documents"`              // documents whose rows are in the table
 	Bytes     int           `json:"bytesPerEvent"`          // bytes of a message
 	Key       bool          `json:"key"`                    // your own KMS key encrypts table, queues and bucket
 	Used      float64       `json:"capacityUsed,omitempty"` // used part of a provisioned capacity, percent; 0: UsualUse

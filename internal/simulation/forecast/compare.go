@@ -26,7 +26,7 @@ const (
 	MaxLasting  = 24 * time.Hour
 	MaxSettings = 64 << 10 // bytes of text: the YAML parser takes quadratic time
 	MaxSinks    = 32       // the most sinks in the settings
-	MaxCopies   = 4        // the most sinks of a collection: each event is simulated for each of them
+	MaxCopies   = 4        // the most sinks of a collection: each event is simulated for each sink
 	within      = 2 * time.Minute
 	messageSize = 700 // bytes of a message, the default of `lull cost`
 	points      = 120 // the number of points of a chart

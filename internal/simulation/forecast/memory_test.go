@@ -8,7 +8,7 @@ import (
 
 // TestAComparisonIsBoundedInMemory measures the memory of a comparison. The memory includes the
 // simulations for the bill, which have their own events.
-func TestAComparisonIsBoundedInMemory(t *testing.T) { // not parallel: it measures memory
+func TestAComparisonIsBoundedInMemory(t *testing.T) { // not parallel, because the test measures memory
 	if testing.Short() {
 		t.Skip("three simulations of 20,000 events")
 	}

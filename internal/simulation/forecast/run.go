@@ -21,8 +21,8 @@ func Run(ctx context.Context, o sim.Options, progress func(share float64)) (sim.
 	o.Processor = o.Config.Memory != config.Memory{}
 	told, before := time.Duration(-1), o.GoOn
 	o.GoOn = func(now time.Duration) bool {
-		// After the last event is sent, the run continues until all are done. That time is not
-		// known in advance.
+		// After the last event is sent, the run continues until all are done. The time until then
+		// is not known in advance.
 		const steps = 50
 		if step := o.Upstream.Calm/steps + 1; progress != nil && now/step > told && now <= o.Upstream.Calm {
 			told = now / step

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// The important figures of these benchmarks are their own: I/O decisions a second, and how many
-// times faster than real time the simulation runs. Each benchmark runs simulations with new seeds,
-// on one processor or on all processors.
+// The important figures of these benchmarks are I/O decisions a second, and how many times faster
+// than real time the simulation runs. Each benchmark runs simulations with new seeds, on one
+// processor or on all processors.
 
 func BenchmarkSwarmOnOneProcessor(b *testing.B) { oneByOne(b, ofLevel(b, Swarm)) }
 

@@ -18,7 +18,7 @@ type Point struct {
 	Requests           float64 // requests to the sink in a second
 	Most               int     // the most requests in one second
 	Waiting            int     // messages in the queues at the beginning of the period
-	Committed          int     // committed versions; their ages from sent to committed are P50, P99 and Oldest, 0 if none
+	Committed          int     // committed versions; P50, P99 and Oldest are ages of versions, from sent to committed
 	P50, P99, Oldest   time.Duration
 }
 
@@ -58,7 +58,7 @@ func Chart(timeline []Second, rate int, from, to time.Duration) string {
 		line("answered 429", func(p Point) float64 { return p.Throttled }),
 	}
 	if rate > 0 {
-		documents = append(documents, line(fmt.Sprintf("what the sink takes: %d", rate),
+		documents = append(documents, line(fmt.Sprintf("the rate of the sink: %d", rate),
 			func(Point) float64 { return float64(rate) }))
 	}
 	const minutes = "minutes"

@@ -11,7 +11,7 @@ import (
 // Occasions at the same moment happen in the order of their creation.
 type occasion struct {
 	do   func()
-	co   *coroutine // the coroutine that continues instead of do, if it is still in the same park
+	co   *coroutine // the coroutine that continues instead of do, if the coroutine is still in the same park
 	park uint64
 }
 
@@ -25,7 +25,7 @@ type coroutine struct {
 	job   func()
 	after func() // called when the job has ended
 	owner *invocation
-	park  uint64 // the number of its current park; 0 while it runs or waits for its parts
+	park  uint64 // the number of the coroutine's current park; 0 while the coroutine runs or waits for its parts
 	ended bool
 }
 

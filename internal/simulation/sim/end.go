@@ -43,7 +43,7 @@ func (w *World) checkHeld(doc shard.DocID, l *ledger) {
 	stored, there, _ := w.pipeOf(doc).engine.docs.Get(background, doc) // fails only if its context ends
 	want := l.inSink != "" && l.inSinkOp == shard.Put
 	if there != want || there && stored.Key != l.inSink.String() {
-		w.oracle.violate("the oracle counts right", fmt.Sprintf("%s: the sink holds %q, the oracle counted %s %s", doc,
+		w.oracle.violate("the oracle and the sink agree", fmt.Sprintf("%s: the sink holds %q, the oracle recorded %s %s", doc,
 			stored.Key, l.inSinkOp, l.inSink))
 	}
 }
@@ -90,7 +90,7 @@ func (w *World) checkEnd() {
 	w.checkSettled()
 	for _, doc := range o.sorted() {
 		l := o.docs[doc]
-		excused := false // a newer version is lost, or its redrive has to be forced
+		excused := false // a newer version is lost, or needs a forced redrive
 		for _, k := range l.keys {
 			switch {
 			case k <= l.committed:
@@ -110,7 +110,7 @@ func (w *World) checkEnd() {
 	}
 	for _, q := range w.queues {
 		if got := q.left + q.total(); got != q.entered {
-			o.violate("messages are conserved", fmt.Sprintf("%s: %d entered, %d are known", q.Name, q.entered, got))
+			o.violate("messages are conserved", fmt.Sprintf("%s: %d messages entered the queue, %d are known", q.Name, q.entered, got))
 		}
 	}
 }

@@ -19,14 +19,14 @@ type engine struct {
 	name string // the name of the sink
 	kind memorysink.Settings
 	docs *memorysink.Sink
-	// settle is how long the engine may still apply a request after lull hung up. If it is not 0,
-	// the sink has no versions.
+	// settle is how long the engine may still apply a request after lull hung up. If settle is not
+	// 0, the sink has no versions.
 	settle  time.Duration
 	applied map[shard.DocID]time.Duration
 	refuses map[version]int // how often the engine still refuses a version
 	room    capacity
 	through time.Duration // when the engine will have finished all accepted requests
-	made    int           // how many indices had its name so far
+	made    int           // how many indices the engine has created so far
 }
 
 // version is one version of one document.

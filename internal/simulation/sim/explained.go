@@ -38,7 +38,7 @@ func (w *World) checkExplained(doc shard.DocID, l *ledger) {
 	}
 	x, err := o.Explain(background, doc)
 	wrong := func(want string) {
-		w.oracle.violate("explain tells the truth", fmt.Sprintf(
+		w.oracle.violate("explain agrees with the oracle", fmt.Sprintf(
 			"%s: %s, want %s: %q, error %v (%s in the sink, %s committed)", doc, x.State, want, x.Sentence, err, l.inSink,
 			l.committed))
 	}

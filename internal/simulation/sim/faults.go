@@ -42,7 +42,7 @@ type Rates struct {
 	LateKill time.Duration // the longest time between an invocation's time-out and its kill
 	Stall    float64       // for each I/O: the caller, the request or the answer is delayed by up to StallBy
 	StallBy  time.Duration //
-	LateEnd  float64       // for each COMMIT, RELEASE and REJECT: it arrives up to StallBy late
+	LateEnd  float64       // for each COMMIT, RELEASE and REJECT: the write arrives up to StallBy late
 	// SinkLate is, for each sink request, the probability that the request is applied after lull
 	// hung up. If the sink has no versions, that happens within applyDelay.
 	SinkLate      float64
@@ -50,7 +50,7 @@ type Rates struct {
 	NotSent       float64       // for each sink request: the last items are not sent because time runs out
 	ItemThrottle  float64       // for each item: status 429
 	ItemRefused   float64       // for each item: an error of an unknown class
-	Enricher      float64       // for each request to an enricher: it throttles, fails, leaves out, adds or repeats documents
+	Enricher      float64       // for each request to an enricher: a throttle, an error or wrong documents
 	DocumentPause time.Duration // items for a document that was written within this time get status 429
 	StaleRead     float64       // for each eventually consistent read of a row: an older image
 	StaleBy       time.Duration // the largest age of that image
@@ -62,19 +62,19 @@ type Rates struct {
 	Receives     int
 	EntryFails   float64       // for each entry of a batch call to SQS
 	StaleReceipt float64       // for each use of an old receipt handle: SQS accepts it
-	Undelete     float64       // for each deleted message: SQS delivers it once more
-	EarlyAgain   float64       // for each received message: SQS delivers it again although it is invisible
-	AnswerLost   float64       // for each answer of receive or dlq: the mapping never gets it
-	PollDelay    time.Duration // how long an idle queue may delay its first message
+	Undelete     float64       // for each deleted message: SQS delivers the message once more
+	EarlyAgain   float64       // for each received message: SQS delivers the invisible message again
+	AnswerLost   float64       // for each answer of receive or dlq: the mapping never gets the answer
+	PollDelay    time.Duration // how long an idle queue may delay the first message
 	WakeEarly    time.Duration // how much too early a Wait may end
-	StopFlight   float64       // for each execution: an operator stops it
-	InvokeRefuse float64       // for each invocation of index: Lambda throttles it
+	StopFlight   float64       // for each execution: an operator stops the execution
+	InvokeRefuse float64       // for each invocation of index: Lambda throttles the invocation
 	// ClockStep is, for each invocation, the probability that its clock is set to another error
 	// within Skew while it runs.
 	ClockStep    float64
 	Older        float64 // for each turn: an older build wrote the state that the turn gets
 	Newer        float64 // for each manifest and each turn: a newer build wrote the manifest or the state
-	ManifestGone float64 // for each manifest: it is deleted within a minute
+	ManifestGone float64 // for each manifest: the manifest is deleted within a minute
 	Slow         float64 // how many times slower than usual every service is; 0 means 1
 }
 

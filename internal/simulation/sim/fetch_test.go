@@ -19,7 +19,7 @@ import (
 type origin struct {
 	lag      time.Duration // the largest lag of a replica
 	lags     float64       // for each load: the probability that a lagging replica answers
-	slow     float64       // for each load: the probability that it takes up to twice the time-out
+	slow     float64       // for each load: the probability that the load takes up to twice the time-out
 	from, to time.Duration // the source is down in this period
 	ask      time.Duration // how long the source asks callers to wait while it is down; 0 for no such answer
 	states   map[string][]Object

@@ -32,7 +32,7 @@ type History struct {
 type Span struct {
 	Client       int64
 	Call, Return int64 // 0 if no answer arrived
-	Done         int64 // when the service carried the call out; 0 if it never did
+	Done         int64 // when the service carried the call out; 0 if the service never did
 }
 
 // RowCall is one conditional write or one consistent read, as its caller sees it.

@@ -77,7 +77,7 @@ func (w *World) invoke(name string, timeout time.Duration, job func(ctx context.
 		v.compute(ctx, invocationCPU)
 		job(ctx, v)
 	}, func() {
-		if v.doom > 0 { // the function did fewer I/Os than doom, so it is killed before its answer
+		if v.doom > 0 { // the function did fewer I/Os than doom, so the kill comes before the answer
 			v.Kill()
 			w.trace.mark("kill", name, v.ID)
 		}
@@ -143,7 +143,7 @@ func (w *World) kill(v *invocation, why string) {
 // changes nothing.
 func (w *World) reap(v *invocation) {
 	if !v.Killed() || v.over || w.cur != nil && w.cur.owner == v {
-		return // the invocation runs, or notices the kill itself; its caller then reaps it
+		return // the invocation runs or notices the kill; the caller then reaps the invocation
 	}
 	for !v.over {
 		c := v.parked()

@@ -27,11 +27,11 @@ type mapping struct {
 
 // poller gathers a batch, or waits for its function.
 type poller struct {
-	asked bool // one of its ReceiveMessage calls is under way
+	asked bool // a ReceiveMessage call of this poller is under way
 	busy  bool // its function is running
 	held  emulation.Batch
-	bytes int // the size of the messages that it holds
-	round int // the number of the batch that it gathers; a timer of an earlier batch is ignored
+	bytes int // the size of the messages that the poller holds
+	round int // the number of the current batch; a timer of an earlier batch is ignored
 }
 
 const (

@@ -43,7 +43,7 @@ const (
 	Runs      Fate = iota
 	Throttled      // Lambda refuses the invocation because there is no concurrency left
 	Denied         // the caller has no permission to invoke the function
-	Throws         // the invocation ends at once with an error, or is killed while it starts
+	Throws         // the invocation ends at once with an error, or is killed during its start
 	Hangs          // the invocation does nothing until its time-out
 	Refuses        // the function refuses its settings, and reports every message as failed
 )

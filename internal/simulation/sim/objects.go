@@ -125,7 +125,7 @@ func (o *oracle) contents(op sink.Op, l *ledger) {
 				state, op.Version))
 		}
 	} else if state < l.state && !o.w.beyondGuard && !l.open {
-		o.violate("no older content follows a newer one", fmt.Sprintf("%s: content %d after %d", op.Doc, state,
+		o.violate("no older content replaces a newer one", fmt.Sprintf("%s: content %d after %d", op.Doc, state,
 			l.state))
 	}
 	l.state = state
@@ -145,11 +145,11 @@ func (w *World) checkContents(doc shard.DocID, l *ledger) {
 	o, known := w.objects[ref]
 	known = known && shown
 	if known && l.inSink != "" && !l.listed && (l.inSinkOp == shard.Delete) != o.Removed {
-		w.oracle.violate("the sink holds what its source shows", fmt.Sprintf("%s: %s in the sink, removed: %t in its place",
+		w.oracle.violate("the sink holds what its source shows", fmt.Sprintf("%s: %s in the sink, removed in the source: %t",
 			doc, l.inSinkOp, o.Removed))
 	}
 	if known && l.inSinkOp == shard.Put && !l.listed && l.state != w.content(o.Version) {
-		w.oracle.violate("the sink holds the newest content", fmt.Sprintf("%s: content %d in the sink, %d in its place",
+		w.oracle.violate("the sink holds the newest content", fmt.Sprintf("%s: content %d in the sink, %d in the source",
 			doc, l.state, w.content(o.Version)))
 	}
 }

@@ -26,7 +26,7 @@ func (o *oracle) raised(l *ledger, row shard.Row) {
 func (o *oracle) resets(l *ledger, old, row shard.Row) {
 	for _, g := range l.grants {
 		if g.alive() && !o.w.beyondGuard {
-			o.violate("a reset meets no writer", fmt.Sprintf("%s: while %s %d holds a claim of %s", row.Doc, g.v.Name, g.v.ID,
+			o.violate("no reset while a claim is held", fmt.Sprintf("%s: while %s %d holds a claim of %s", row.Doc, g.v.Name, g.v.ID,
 				g.key))
 		}
 	}
@@ -58,7 +58,7 @@ func (o *oracle) halted(row shard.Row) {
 func (o *oracle) claimed(v *invocation, doc shard.DocID) {
 	row := shard.HealthRow(o.w.pipeOf(doc).name)
 	if since, paused := o.pauses[row]; paused && v.began > since+o.w.drawn.StaleBy {
-		o.violate("nothing is claimed for a sink that is paused",
+		o.violate("nothing is claimed for a paused sink",
 			fmt.Sprintf("%s: by %s %d, which began %s after the pause", doc, v.Name, v.ID, v.began-since))
 	}
 }

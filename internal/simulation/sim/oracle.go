@@ -115,7 +115,7 @@ func (o *oracle) wrote(v *invocation, w shard.Write, old, row shard.Row) {
 		return
 	}
 	if old.Foreign() {
-		o.violate("a row of a newer schema is left alone", fmt.Sprintf("%s: %s", w.Doc, w.Transition))
+		o.violate("a row with a newer schema is not changed", fmt.Sprintf("%s: %s", w.Doc, w.Transition))
 	}
 	if row.Committed < old.Committed && w.Transition != shard.RESET {
 		o.violate("committed is monotone", fmt.Sprintf("%s: %s took committed from %s to %s", w.Doc, w.Transition,
@@ -124,7 +124,7 @@ func (o *oracle) wrote(v *invocation, w shard.Write, old, row shard.Row) {
 	o.w.worst.Refusals = max(o.w.worst.Refusals, int(row.Refusals))
 	for _, k := range []shard.OrderKey{row.Pending, row.Claimed, row.Committed} {
 		if w.Transition != shard.RESET && l.tookBack(k) {
-			o.violate("a reset stays a reset", fmt.Sprintf("%s: %s of %s, which an operator took back", w.Doc, w.Transition, k))
+			o.violate("a withdrawn version stays withdrawn", fmt.Sprintf("%s: %s of %s, which an operator withdrew", w.Doc, w.Transition, k))
 		}
 	}
 	switch w.Transition.Base() {
@@ -221,7 +221,7 @@ func (o *oracle) counted(v *invocation, documents int) {
 	burst := max(shard.SendBurst, shard.Cost(1, ceiling)) + sendsLate + 2*w.drawn.Skew
 	if ahead := p.filled - w.now; ahead > burst && w.rates.WrongClock == 0 {
 		o.violate("no more documents than the ceiling", fmt.Sprintf(
-			"%s %d sends %d to %s: what it got fills the next %s", v.Name, v.ID, documents, p.name, ahead))
+			"%s %d sends %d to %s: the sent documents fill the next %s", v.Name, v.ID, documents, p.name, ahead))
 	}
 }
 
@@ -365,6 +365,6 @@ func (o *oracle) drifted(n journal.Note) {
 	l := o.ledger(n.Doc)
 	blocked := o.isDead(n.Doc, l.inSink) || o.isDead(n.Doc, o.w.table.row(n.Doc).Claimed)
 	if !o.w.loses && !l.open && !blocked {
-		o.violate("no drift where nothing was lost", fmt.Sprintf("%s: %s", n.Doc, n.Detail))
+		o.violate("no drift if nothing was lost", fmt.Sprintf("%s: %s", n.Doc, n.Detail))
 	}
 }

@@ -13,24 +13,24 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// event is one change by the upstream, with every place in which it is stored. Until it is done, it
-// must be in one of these places.
+// event is one change by the upstream, with every place in which it is stored. Until an event is
+// done, the event must be in one of these places.
 type event struct {
 	doc       shard.DocID
 	key       shard.OrderKey // empty if no order key is possible: the event can only become a dead letter
-	stray     shard.OrderKey // the order key of an event that arrived in the wrong queue
+	stray     shard.OrderKey // the order key, if the event arrived in the wrong queue
 	op        shard.Operation
-	sent      time.Duration  // when it was first sent
-	waiting   int            // messages in the ingest queues that carry it
-	copies    map[string]int // messages among them that lull sent, by message id: scheduled, given back or redriven
-	dying     int            // messages in the dead-letter queues that carry it
-	parked    bool           // a dead letter of it is parked
+	sent      time.Duration  // when the event was first sent
+	waiting   int            // messages in the ingest queues that carry the event
+	copies    map[string]int // messages that lull sent with the event, by message id: scheduled, given back or redriven
+	dying     int            // messages in the dead-letter queues that carry the event
+	parked    bool           // a dead letter of the event is parked
 	scheduled bool
-	lost      bool // SQS itself lost it, which is not lull's fault
-	seen      bool // its version, or a newer one, was committed
-	died      bool // it was a dead letter at some time
-	outdone   bool // its dead letter was deleted, because a newer version was committed
-	given     bool // an operator drops its dead letter, so that the event is lost
+	lost      bool // SQS itself lost the event, which is not lull's fault
+	seen      bool // the event's version, or a newer version, was committed
+	died      bool // the event was a dead letter at some time
+	outdone   bool // the event's dead letter was deleted, because a newer version was committed
+	given     bool // an operator drops the dead letter, so that the event is lost
 }
 
 // truth is an event in a message that must not be lost.

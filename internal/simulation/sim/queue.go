@@ -51,7 +51,7 @@ func (q *sqsQueue) limit() {
 	q.MaxReceiveCount = cmp.Or(q.w.rates.Receives, q.w.cfg.MaxReceiveCount())
 }
 
-// pick returns which message is delivered next. Sometimes it is not the one that has waited
+// pick returns which message is delivered next. Sometimes this is not the message that has waited
 // longest.
 func (q *sqsQueue) pick(n int) int {
 	if !q.w.strikes("message out of order", q.w.rates.Reorder) {

@@ -35,7 +35,7 @@ type Rebuilding struct {
 
 	edits   rebuildEdits
 	tries   int
-	aborts  bool // the operator gives the rebuild up once
+	aborts  bool // the operator aborts the rebuild once
 	dead    int  // number of programs that were killed
 	slept   int
 	newer   int

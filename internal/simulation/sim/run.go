@@ -23,7 +23,7 @@ type Result struct {
 	Counts     Counts // counts until everything had settled
 	Rates      Rates
 	Extremes   Extremes         // extremes until everything had settled
-	Letters    []lines.DeadLine // dead letters that were parked when everything had settled, before their redrive
+	Letters    []lines.DeadLine // parked dead letters when everything had settled, before the redrive
 	Timeline   []Second         // the timeline until everything had settled, if the options ask for it
 	Stopped    bool             // GoOn stopped the run, so all other values are of an unfinished run
 	// Writes and Reads are the table's provisioned capacity when everything had settled. Writes and

@@ -157,7 +157,7 @@ func TestVersionAfterItsRowHasExpiredIsWritten(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		hooks Hooks
-		early bool // the row is deleted before its expires_at
+		early bool // the row is deleted before the time in expires_at
 	}{
 		{"by prune", Hooks{}, true},
 		{"by TTL", blind, false},

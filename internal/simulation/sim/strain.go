@@ -41,7 +41,7 @@ type Throttling byte
 const (
 	ThrottleBucket Throttling = iota // saves up to one second of the rate, like a thread pool with a short queue
 	ThrottleQueue                    // requests wait up to [queueLength], and the sink refuses further requests
-	ThrottleRandom                   // above its rate, the sink refuses items at random
+	ThrottleRandom                   // above its rate, a sink refuses items at random
 	ThrottleDrift                    // a bucket whose rate goes up and down by half, in ten minutes
 )
 

@@ -237,7 +237,7 @@ func (a *author) change(doc *subject, at time.Duration) {
 			o.Ref = e.DataRef // a delete has no reference, so the reference of the puts stays
 		}
 		if a.objects = append(a.objects, o); e.Fetch != "" && a.quiet && a.chance(0.5) {
-			body = touched(id, v, extra) // the message does not say that it is a delete
+			body = touched(id, v, extra) // the message does not say that the event is a delete
 		}
 	}
 	a.send(at, body)

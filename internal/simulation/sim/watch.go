@@ -11,8 +11,8 @@ import (
 )
 
 // Step is one step of a simulated run, at the time at which a service carried it out.
-// [Options.Watch] gets it. The caller may be killed, or may never get the answer. What says which
-// fields are set.
+// [Options.Watch] gets it. The caller may be killed, or may never get the answer. The field What
+// says which fields are set.
 type Step struct {
 	At   time.Duration
 	What StepKind
@@ -46,14 +46,14 @@ const (
 	Wrote        StepKind = "a write of a row is applied"
 	Refused      StepKind = "a write of a row is refused"
 	Read         StepKind = "a row is read consistently"
-	Glanced      StepKind = "a row is read, perhaps as it was"
+	Glanced      StepKind = "a row is read, perhaps in an older state"
 	Sent         StepKind = "a request goes to the sink"
 	Answered     StepKind = "the sink decides on an item"
-	Landed       StepKind = "nothing of a request is applied any more"
+	Landed       StepKind = "a request to the sink has ended"
 	Arrived      StepKind = "a message arrives"
 	Received     StepKind = "a message is received"
 	Left         StepKind = "a message leaves its queue"
-	Acknowledges StepKind = "a mapping deletes what its function did not keep"
+	Acknowledges StepKind = "a mapping deletes messages that its function did not keep"
 	Deletes      StepKind = "DeleteMessage"
 	Batched      StepKind = "a function gets a batch"
 	Held         StepKind = "a manifest is written"
@@ -63,11 +63,11 @@ const (
 	Redriven     StepKind = "a dead letter is marked as redriven"
 	Dropped      StepKind = "a parked dead letter is deleted"
 	Copies       StepKind = "the engine begins to copy a document"
-	Copied       StepKind = "the engine copies no more"
+	Copied       StepKind = "the engine has finished copying"
 	Compared     StepKind = "a rebuild reads a document's version in an index"
 	Calls        StepKind = "a call that switches the name is sent"
-	Called       StepKind = "such a call is over"
-	Switched     StepKind = "the name stands for the new index"
+	Called       StepKind = "a call that switches the name has ended"
+	Switched     StepKind = "the name now means the new index"
 )
 
 // watch calls the watcher with a step.

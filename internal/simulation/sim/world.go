@@ -130,7 +130,7 @@ func New(o Options) (*World, error) {
 		return nil, err
 	}
 	cfg := *o.Config
-	cfg.DeadLetters = config.DeadLettersQueue // if the settings drop dead letters, a run still lists them
+	cfg.DeadLetters = config.DeadLettersQueue // a run lists dead letters even if the settings drop them
 	w := &World{
 		options: o, cfg: &cfg, dice: newDice(o.Seed, 0x6c756c6c), sources: sources, live: map[int64]*invocation{},
 		poisons: maps.Clone(o.Upstream.poisons), objects: map[string]Object{}, refs: map[string]string{},
