@@ -200,7 +200,7 @@ func (w *World) poll(ctx context.Context, name string, timeout time.Duration, h 
 		err = w.invoke(ctx, name, receiveMegabytes, timeout,
 			func(ctx context.Context, v *fault.Invocation, clk clock.Clock) {
 				w.work(ctx, v, time.Duration(len(batch))*messageCPU)
-				failed = append([]string{}, h(ctx, v, clk, batch)...) // none that must stay is not no answer
+				failed = append([]string{}, h(ctx, v, clk, batch)...) // empty, never nil: an answer
 			})
 		if err == nil {
 			calls := (len(batch) - len(failed) + queue.MaxEntries - 1) / queue.MaxEntries

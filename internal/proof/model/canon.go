@@ -56,7 +56,9 @@ func (m *Model) tidy(s *State) {
 
 // several returns the versions whose message carries another event as well.
 func (m *Model) several(set Set) KeySet {
-	return m.keys(m.messagesThat(set, func(msg Message) bool { return msg.Other || bits.OnesCount8(uint8(msg.Keys)) > 1 }))
+	return m.keys(m.messagesThat(set, func(msg Message) bool {
+		return msg.Other || bits.OnesCount8(uint8(msg.Keys)) > 1
+	}))
 }
 
 func sortExecs(s *State) {

@@ -408,7 +408,8 @@ func TestDecisionsOfTheCodeAreTheModels(t *testing.T) {
 		if got, want := judged.Done(), m.done(w.model, k); got != want {
 			t.Fatalf("Judge %d on %+v: done %t, model %t", k, w.model, got, want)
 		}
-		if got, want := judged == shard.TooOld, aged && !w.model.canJudgeAge(Rules{}) && !m.done(w.model, k); got != want {
+		tooOld := aged && !w.model.canJudgeAge(Rules{}) && !m.done(w.model, k)
+		if got, want := judged == shard.TooOld, tooOld; got != want {
 			t.Fatalf("Judge %d on %+v: too old %t, model %t", k, w.model, got, want)
 		}
 		if w.model.LeaseUntil < 2 || w.model.Lease {

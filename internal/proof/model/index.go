@@ -225,7 +225,9 @@ func (x *step) claim(e int, k Key) {
 			l.By = "index ({f}), whose clock is behind: "
 		}
 		if x.Bounds.Clocks {
-			x.addLateWrite(*s, w, Label{Exec: uint8(e), Key: k, Text: "index ({f}): crash; CLAIM {k} is still on its way"})
+			x.addLateWrite(*s, w, Label{
+				Exec: uint8(e), Key: k, Text: "index ({f}): crash; CLAIM {k} is still on its way",
+			})
 		}
 		t := Edge[State]{To: *s}
 		x.apply(&t, w, Exec{})

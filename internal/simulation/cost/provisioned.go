@@ -16,7 +16,7 @@ const UsualUse = 50
 const scalingAlarms = 4
 
 // provisioned bills the row writes and reads of a month by capacity instead of by request.
-// provisioned removes them from the usage.
+// provisioned removes these writes and reads from the usage.
 func provisioned(t config.Table, load Load, usage *price.Usage) []price.Item {
 	l, used := price.USEast1, cmp.Or(load.Used, UsualUse)/100
 	hours := func(units float64, c config.Capacity) float64 {

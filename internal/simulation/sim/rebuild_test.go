@@ -403,8 +403,8 @@ func (r rebuilder) request(ctx context.Context, do func() error) error {
 	return r.send(ctx, 0, nil, func() {}, do, func() {})
 }
 
-// send sends a request that takes late longer to arrive. send calls sent when the request is sent,
-// and over when the request has ended.
+// send sends a request, whose arrival the argument late delays. send calls sent when the request is
+// sent, and over when the request has ended.
 func (r rebuilder) send(ctx context.Context, late time.Duration, ops []sink.Op, sent func(), do func() error,
 	over func(),
 ) error {

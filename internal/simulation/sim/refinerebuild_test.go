@@ -112,7 +112,7 @@ func TestEveryMutantOfARebuildIsNoticed(t *testing.T) {
 	}
 }
 
-// firstOf returns the first seed for which is returns true, or 0 for none.
+// firstOf returns the first seed for which the function is returns true, or 0.
 func firstOf(most uint64, is func(seed uint64) bool) uint64 {
 	for seed := uint64(1); seed <= most; seed++ {
 		if is(seed) {

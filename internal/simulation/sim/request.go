@@ -104,9 +104,9 @@ func carried(ctx context.Context, n int) {
 	}
 }
 
-// request sends one request of an invocation to a service. The request takes late longer to arrive,
-// and the answer arrives at another moment. A sent request is carried out even if the caller is
-// killed. The error is for a caller that gets no answer.
+// request sends one request of an invocation to a service. The argument late delays the arrival of
+// the request. The answer arrives at another moment. A sent request is carried out even if the
+// caller is killed. The error is for a caller that gets no answer.
 func (v *invocation) request(ctx context.Context, s fault.Service, late time.Duration, do func()) error {
 	return v.send(ctx, s, late, func() {}, do)
 }
