@@ -11,47 +11,50 @@ import (
 	"github.com/lullhq/lull/setting"
 )
 
-// Alarm watches for something that must never happen, or must not last. No alarm counts expected
-// refusals (stale, duplicate, a busy lease).
+// Alarm describes a CloudWatch alarm: on something that must never happen, or that must not last.
+// An expected refusal (a stale or duplicate event, a busy lease) never fires an alarm.
 type Alarm struct {
-	Kind string // the page in docs/runbook
-	Says string // what is the matter, in one sentence
-	// Of are the metrics. Several metrics are added up; if Statistic is Maximum, the greatest
-	// counts.
+	Kind string // the name of the alarm's page in docs/runbook
+	Says string // what is wrong, in one sentence
+	// Of are the metrics that the alarm watches. The alarm adds up several metrics. If Statistic is
+	// Maximum, it uses the greatest of them.
 	Of []Metric
-	// Minus are metrics to subtract; Of has one metric then.
+	// Minus are metrics to subtract from Of. Of then has one metric.
 	Minus     []Metric
 	Statistic string // Sum, Maximum or p99
 	Period    time.Duration
-	Periods   int // how many in a row
+	Periods   int // how many periods in a row must reach the threshold
 	Threshold float64
-	// Below alarms when the value is less than the threshold, and when there is no value. Otherwise
-	// it alarms at or above the threshold, and a missing value is good.
+	// Below says that the alarm fires if the value is less than the threshold, or if there is no
+	// value. Without Below, the alarm fires if the value reaches the threshold, and not if there is
+	// no value.
 	Below bool
 }
 
 const (
-	// Period is the period of most alarms and of a point in the dashboard's graphs.
+	// Period is the period of most alarms. It is also the time that one point in the graphs of the
+	// dashboard covers.
 	Period = 5 * time.Minute
 
 	// liveAge and bulkAge are the greatest allowed ages of a message. A live message is held for
-	// half a minute or for its window, and may wait for waitingAge after that. A bulk message waits
-	// until a resync has finished.
+	// half a minute or for its window, and after that may wait for waitingAge. A bulk message may
+	// wait until a resync has finished.
 	liveAge    = 5 * time.Minute
 	waitingAge = 4 * time.Minute
 	bulkAge    = 6 * time.Hour
-	// deadAge is how long a dead letter may wait for dlq; waiting for a lease takes a minute.
+	// deadAge is how long a message may wait in the dead-letter queue. dlq may have to wait a
+	// minute for a lease.
 	deadAge = 10 * time.Minute
-	// errorsPerPeriod is how many function errors or failed flights fire an alarm. Redelivery
-	// recovers from fewer.
+	// errorsPerPeriod is how many function errors or failed flights in a period fire an alarm. If
+	// there are fewer, SQS delivers the messages again, and no action is needed.
 	errorsPerPeriod = 5
 )
 
-// Promise is how old a live event may be when it is written, by promise 4, for the collection with
-// the longest window.
+// Promise returns how old a live event may be when it is written, by promise 4 of the design. It is
+// for the collection with the longest window.
 func (s Sink) Promise() time.Duration { return s.Config.Recovered(s.Name) }
 
-// never is an alarm on a metric that must stay zero: the first count fires it.
+// never returns an alarm on a metric that must stay zero. The first count fires the alarm.
 func (s Sink) never(kind, says, name string) Alarm {
 	return Alarm{
 		Kind: kind, Says: says, Of: []Metric{s.Own(name)}, Statistic: "Sum", Period: Period, Periods: 1,
@@ -59,7 +62,7 @@ func (s Sink) never(kind, says, name string) Alarm {
 	}
 }
 
-// Alarms are the sink's.
+// Alarms returns the alarms of the sink.
 func (s Sink) Alarms() []Alarm {
 	c := s.Config
 	oldest := max(liveAge, c.LongestHold(s.Name)+waitingAge).Truncate(time.Second)
@@ -117,7 +120,7 @@ func (s Sink) Alarms() []Alarm {
 			names.Of(s.Config).DeadQueue(s.Name), deadAge),
 		{
 			Kind: "in-flight", Says: "a queue holds almost as many messages as SQS allows, and will stop delivering",
-			Of: []Metric{s.held(flight.Live), s.held(flight.Bulk)}, Statistic: "Maximum", Period: time.Minute,
+			Of: []Metric{s.inFlight(flight.Live), s.inFlight(flight.Bulk)}, Statistic: "Maximum", Period: time.Minute,
 			Periods: 2, Threshold: float64(c.Queues.MaxInFlight),
 		},
 		{
@@ -137,13 +140,14 @@ func (s Sink) Alarms() []Alarm {
 		{
 			Kind: "flights-failed",
 			Says: "flights end before their messages are done, which SQS then delivers again",
-			// Only a person aborts executions.
+			// Aborted executions do not count, because only a person aborts an execution.
 			Of:        s.Executions("ExecutionsFailed", "ExecutionsTimedOut"),
 			Statistic: "Sum", Period: Period, Periods: 1, Threshold: errorsPerPeriod,
 		},
 		{
-			// An invocation that failed is not a run. Two and a half intervals hold two runs at
-			// least, so that one may fail. The alarm fires within three intervals.
+			// A failed invocation does not count as a run. The period is two and a half intervals,
+			// which contain at least two runs, so that one run may fail. The alarm fires within
+			// three intervals.
 			Kind: "prune-idle", Says: "two runs of prune in a row are missing, or failed",
 			Of:        []Metric{s.Function(names.Prune, "Invocations")},
 			Minus:     []Metric{s.Function(names.Prune, "Errors")},
@@ -167,7 +171,7 @@ func (s Sink) Alarms() []Alarm {
 	return all
 }
 
-// OfStack are the alarms on what the sinks share.
+// OfStack returns the alarms on resources that all sinks share.
 func OfStack(c *config.Config) []Alarm {
 	return []Alarm{{
 		Kind: "table-throttled", Says: "the table or its index throttles reads or writes",
@@ -179,8 +183,8 @@ func OfStack(c *config.Config) []Alarm {
 	}}
 }
 
-// OfPipe are the alarms on a pipe that brings messages: it fails, or it brings nothing for the time
-// idle. With idle 0 there is no second alarm.
+// OfPipe returns the alarms on a pipe that sends messages to a queue: the pipe fails, or it sends
+// no message for the time idle. If idle is 0, there is no second alarm.
 func OfPipe(pipe string, idle time.Duration) []Alarm {
 	all := []Alarm{{
 		Kind: "pipe-failing", Says: "a pipe cannot deliver the records that it reads, or stops retrying them",
@@ -198,15 +202,15 @@ func OfPipe(pipe string, idle time.Duration) []Alarm {
 	return all
 }
 
-// lasting is an alarm that fires only after so many periods in a row.
+// lasting changes an alarm so that it fires only after the given number of periods in a row.
 func lasting(a Alarm, periods int) Alarm {
 	a.Periods = periods
 	return a
 }
 
-// age is an alarm on the oldest message of a queue, by SQS's metric and by the functions' metric.
-// SQS leaves out messages that were received three times or more. The functions do not see messages
-// that they never receive.
+// age returns an alarm on the age of the oldest message of a queue. It uses the metric of SQS and
+// the metric of the functions. The metric of SQS omits messages that were received three times or
+// more. The metric of the functions omits messages that they never receive.
 func (s Sink) age(kind, says, queue string, limit time.Duration, seen ...Metric) Alarm {
 	return Alarm{
 		Kind: kind, Says: says, Of: append([]Metric{OnQueue("ApproximateAgeOfOldestMessage", queue)}, seen...),
@@ -214,7 +218,7 @@ func (s Sink) age(kind, says, queue string, limit time.Duration, seen ...Metric)
 	}
 }
 
-// held are the messages of a lane that were received and not deleted.
-func (s Sink) held(lane flight.Lane) Metric {
+// inFlight returns the metric for the messages of a lane that were received and not deleted.
+func (s Sink) inFlight(lane flight.Lane) Metric {
 	return OnQueue("ApproximateNumberOfMessagesNotVisible", names.Of(s.Config).Queue(s.Name, lane))
 }

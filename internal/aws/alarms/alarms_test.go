@@ -8,19 +8,19 @@ import (
 	_ "github.com/lullhq/lull/sink/builtin"
 )
 
-// A long window fires neither alarm: they count from the end of the window.
+// A long debounce window alone fires no alarm: the thresholds grow with the window.
 func TestTimesOfAlarmsFollowTheWindows(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change          func(*config.Config)
 		freshness, aged time.Duration
 	}{
-		"the defaults":  {func(*config.Config) {}, time.Minute, 5 * time.Minute},
-		"no extension":  {func(c *config.Config) { c.SetQuiet(10 * time.Second) }, time.Minute, 5 * time.Minute},
-		"a minute":      {func(c *config.Config) { c.SetQuiet(time.Minute) }, 2*time.Minute + 4*time.Second, 8*time.Minute + 10*time.Second},
-		"a quarter":     {func(c *config.Config) { c.SetQuiet(15 * time.Minute) }, 16*time.Minute + 4*time.Second, 64*time.Minute + 10*time.Second},
-		"a pace":        {func(c *config.Config) { c.Debounce.MinInterval = time.Hour }, 61*time.Minute + 4*time.Second, 64*time.Minute + 10*time.Second},
-		"more recovery": {func(c *config.Config) { c.Recovery = 3 * time.Minute }, 3 * time.Minute, 5 * time.Minute},
+		"the defaults":                     {func(*config.Config) {}, time.Minute, 5 * time.Minute},
+		"a window of ten seconds":          {func(c *config.Config) { c.SetQuiet(10 * time.Second) }, time.Minute, 5 * time.Minute},
+		"a window of a minute":             {func(c *config.Config) { c.SetQuiet(time.Minute) }, 2*time.Minute + 4*time.Second, 8*time.Minute + 10*time.Second},
+		"a window of a quarter of an hour": {func(c *config.Config) { c.SetQuiet(15 * time.Minute) }, 16*time.Minute + 4*time.Second, 64*time.Minute + 10*time.Second},
+		"a minimum interval of an hour":    {func(c *config.Config) { c.Debounce.MinInterval = time.Hour }, 61*time.Minute + 4*time.Second, 64*time.Minute + 10*time.Second},
+		"a longer recovery":                {func(c *config.Config) { c.Recovery = 3 * time.Minute }, 3 * time.Minute, 5 * time.Minute},
 		"a collection of another sink": {func(c *config.Config) {
 			quiet := 5 * time.Minute
 			c.Sinks["other"] = c.Sinks["search"]
@@ -34,11 +34,11 @@ func TestTimesOfAlarmsFollowTheWindows(t *testing.T) {
 			c.change(&cfg)
 			s := Sink{Config: &cfg, Name: "search"}
 			if got := s.Promise(); got != c.freshness {
-				t.Errorf("promise %s, want %s", got, c.freshness)
+				t.Errorf("Promise returned %s, want %s", got, c.freshness)
 			}
 			for _, a := range s.Alarms() {
 				if a.Kind == "live-age" && a.Threshold != c.aged.Seconds() {
-					t.Errorf("live-age from %v s, want %v", a.Threshold, c.aged.Seconds())
+					t.Errorf("the alarm live-age has the threshold %v s, want %v s", a.Threshold, c.aged.Seconds())
 				}
 			}
 		})

@@ -1,6 +1,6 @@
-// Package alarms lists the alarms of a stack: the CloudWatch metrics of each, and when it fires.
-// Package infra creates them. internal/proof/stops checks that every cause that stops a stack fires
-// at least one of them.
+// Package alarms lists the alarms of a stack, with the CloudWatch metrics and the threshold of each
+// alarm. Package infra creates the alarms. internal/proof/stops checks that every cause that stops
+// a stack fires at least one alarm.
 //
-// Everything here is plain data, safe for concurrent use.
+// All values are plain data, and are safe for concurrent use.
 package alarms

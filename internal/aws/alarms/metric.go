@@ -17,33 +17,33 @@ type Metric struct {
 	Dimensions      map[string]string
 }
 
-// Sink names the metrics of one sink.
+// Sink has methods that return the metrics of one sink.
 type Sink struct {
 	Config   *config.Config
 	Name     string
-	Machines []string // the ARNs of its state machines
+	Machines []string // the ARNs of the sink's state machines
 }
 
-// Own is a metric that the functions count.
+// Own returns a metric that lull's functions write.
 func (s Sink) Own(name string) Metric {
 	return Metric{metrics.Namespace, name, map[string]string{
 		metrics.DimensionStack: s.Config.Stack, metrics.DimensionSink: s.Name,
 	}}
 }
 
-// ByLane is a metric that the functions count by lane.
+// ByLane returns a metric that lull's functions write for each lane.
 func (s Sink) ByLane(name string, lane flight.Lane) Metric {
 	m := s.Own(name)
 	m.Dimensions[metrics.DimensionLane] = string(lane)
 	return m
 }
 
-// Function is a metric of Lambda.
+// Function returns a metric of Lambda for one function of the sink.
 func (s Sink) Function(f names.Function, name string) Metric {
 	return Metric{"AWS/Lambda", name, map[string]string{"FunctionName": names.Of(s.Config).Function(s.Name, f)}}
 }
 
-// Functions are the same metric of every function.
+// Functions returns the same metric of Lambda for every function of the sink.
 func (s Sink) Functions(name string) []Metric {
 	var all []Metric
 	for _, f := range names.Functions() {
@@ -52,7 +52,8 @@ func (s Sink) Functions(name string) []Metric {
 	return all
 }
 
-// Executions are metrics of Step Functions, each for every state machine.
+// Executions returns metrics of Step Functions. Each metric is returned for every state machine of
+// the sink.
 func (s Sink) Executions(counts ...string) []Metric {
 	var all []Metric
 	for _, name := range counts {
@@ -63,34 +64,35 @@ func (s Sink) Executions(counts ...string) []Metric {
 	return all
 }
 
-// OnQueue is a metric of SQS.
+// OnQueue returns a metric of SQS for a queue.
 func OnQueue(name, queue string) Metric {
 	return Metric{"AWS/SQS", name, map[string]string{"QueueName": queue}}
 }
 
-// OnPipe is a metric of EventBridge Pipes.
+// OnPipe returns a metric of EventBridge Pipes for a pipe.
 func OnPipe(name, pipe string) Metric {
 	return Metric{"AWS/EventBridge/Pipes", name, map[string]string{"PipeName": pipe}}
 }
 
-// OnTable is a metric of DynamoDB.
+// OnTable returns a metric of DynamoDB for the table.
 func OnTable(name string, c *config.Config) Metric {
 	return Metric{"AWS/DynamoDB", name, map[string]string{"TableName": names.Of(c).Table()}}
 }
 
-// OnIndex is a metric of the table's index `waiting`. DynamoDB counts its throttles separately: the
-// table's metric does not include them.
+// OnIndex returns a metric of DynamoDB for the table's index `waiting`. The metrics of the table do
+// not include throttled requests of the index.
 func OnIndex(name string, c *config.Config) Metric {
 	m := OnTable(name, c)
 	m.Dimensions["GlobalSecondaryIndexName"] = dynamodb.IndexName
 	return m
 }
 
-// Metrics are all metrics of the alarm. The expression calls them m0, m1 and so on.
+// Metrics returns all metrics of the alarm. The expression uses the names m0, m1 and so on for
+// them.
 func (a Alarm) Metrics() []Metric { return append(append([]Metric(nil), a.Of...), a.Minus...) }
 
-// Expression is the metric math of an alarm on several metrics. A metric without data in a period
-// counts as 0: otherwise the sum and the maximum would have no data either.
+// Expression returns the metric math of an alarm on several metrics. A metric without data in a
+// period counts as 0. Otherwise the sum and the maximum would also have no data.
 func (a Alarm) Expression() string {
 	filled := make([]string, len(a.Of)+len(a.Minus))
 	for i := range filled {

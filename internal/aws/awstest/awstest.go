@@ -1,6 +1,6 @@
-// Package awstest lets tests use AWS's protocols. A test scripts a server to get answers that no
-// emulator gives (throttling, unprocessed entries, lost answers). For everything else, tests use a
-// real emulator.
+// Package awstest lets tests talk to a server with the protocols of AWS. A test scripts the server
+// to get answers that no emulator gives: throttling, unprocessed entries, lost answers. For all
+// other answers, tests use an emulator.
 package awstest
 
 import (
@@ -21,17 +21,17 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 )
 
-// EndpointEnv names the environment variable that holds an emulator's endpoint, such as
+// EndpointEnv is the name of the environment variable with the endpoint of an emulator, such as
 // http://127.0.0.1:4566.
 const EndpointEnv = "LULL_TEST_AWS"
 
-// Call is one request of the JSON protocols (DynamoDB, SQS, Step Functions).
+// Call is one request in one of the JSON protocols (DynamoDB, SQS, Step Functions).
 type Call struct {
 	Operation string // "UpdateItem"
 	Body      []byte
 }
 
-// Into decodes the request's body.
+// Into decodes the body of the request.
 func (c Call) Into(t testing.TB, v any) {
 	t.Helper()
 	if err := json.Unmarshal(c.Body, v); err != nil {
@@ -39,20 +39,21 @@ func (c Call) Into(t testing.TB, v any) {
 	}
 }
 
-// Reply is the server's answer. Status 0 means 200. A string Body is sent unchanged, any other Body
-// as JSON.
+// Reply is the answer of the server. Status 0 means 200. If Body is a string, it is sent unchanged,
+// otherwise as JSON.
 type Reply struct {
 	Status int
 	Body   any
 }
 
-// Failure is an error as the JSON protocols spell one: the code as given, with any namespace.
+// Failure returns an error in the form of the JSON protocols. The code is sent unchanged, so it may
+// have a namespace.
 func Failure(status int, code, message string) Reply {
 	return Reply{Status: status, Body: map[string]any{"__type": code, "message": message}}
 }
 
-// JSON starts a server that answers the JSON protocols with f, which may be called concurrently,
-// and returns settings for clients of it. The server ends with the test.
+// JSON starts a server that answers requests in the JSON protocols with f, and returns settings for
+// clients of that server. f may be called concurrently. The server ends with the test.
 func JSON(t testing.TB, f func(Call) Reply) aws.Config {
 	t.Helper()
 	return Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -78,8 +79,9 @@ func JSON(t testing.TB, f func(Call) Reply) aws.Config {
 	}))
 }
 
-// Serve starts a server and returns settings for clients of it. The server ends with the test. Its
-// address is not one of this machine, so that requests have no more time than they have with AWS.
+// Serve starts a server and returns settings for clients of that server. The server ends with the
+// test. Its address does not look like an address of this machine, so that requests have the same
+// time-outs as with AWS.
 func Serve(t testing.TB, h http.Handler) aws.Config {
 	t.Helper()
 	s := httptest.NewServer(h)
@@ -113,7 +115,7 @@ func at(t testing.TB, endpoint string,
 	}
 }
 
-// Name is a resource name that no other test has.
+// Name returns a name for a resource that no other test uses.
 func Name(t testing.TB) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
@@ -124,15 +126,15 @@ func Name(t testing.TB) string {
 	return "t-" + name[:min(len(name), 30)] + "-" + strings.ToLower(rand.Text()[:10])
 }
 
-// Context ends with the test, and at the latest after a minute: an emulator that hangs must not
-// hang the tests.
+// Context returns a context that ends with the test, and after a minute at the latest. So an
+// emulator that hangs does not block the tests.
 func Context(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// Lines decodes lines of JSON, such as a function writes them.
+// Lines decodes lines of JSON, such as the log lines of a function.
 func Lines(t testing.TB, out *bytes.Buffer) []map[string]any {
 	t.Helper()
 	var all []map[string]any

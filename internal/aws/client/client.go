@@ -14,16 +14,17 @@ import (
 )
 
 const (
-	// connectTimeout bounds a connection's set-up. Within a region it takes a few milliseconds.
+	// connectTimeout is the time-out for setting up a connection. Within a region this takes a few
+	// milliseconds.
 	connectTimeout = 2 * time.Second
-	// maxIdle keeps a connection for each of the parallel calls of one invocation: a new one costs
-	// a TLS handshake.
+	// maxIdle is how many idle connections are kept: one for each of the parallel calls of an
+	// invocation. A new connection costs a TLS handshake.
 	maxIdle = 64
 )
 
-// FromEnv returns the settings for clients of the account that the environment names: AWS_REGION,
-// AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, as Lambda sets them, and
-// AWS_ENDPOINT_URL for another endpoint than AWS's own. The error names everything that is missing.
+// FromEnv returns the settings for clients from environment variables. Lambda sets AWS_REGION,
+// AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN. AWS_ENDPOINT_URL is optional and
+// replaces the endpoint of AWS. The error names all missing variables.
 func FromEnv(getenv func(string) string) (aws.Config, error) {
 	region, key, secret := getenv("AWS_REGION"), getenv("AWS_ACCESS_KEY_ID"), getenv("AWS_SECRET_ACCESS_KEY")
 	var errs []error
@@ -53,8 +54,8 @@ func FromEnv(getenv func(string) string) (aws.Config, error) {
 	return Plain(cfg), nil
 }
 
-// Plain returns the settings without the SDK's own retries and with connections enough for a
-// function's parallel calls.
+// Plain returns the settings with the retries of the SDK switched off, and with enough idle
+// connections for the parallel calls of a function.
 func Plain(cfg aws.Config) aws.Config {
 	cfg.Retryer = func() aws.Retryer { return aws.NopRetryer{} }
 	cfg.RetryMaxAttempts, cfg.RetryMode = 0, ""

@@ -49,7 +49,7 @@ func TestWhatIsMissingIsNamedAtOnce(t *testing.T) {
 	}
 	for _, name := range []string{"AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_ENDPOINT_URL"} {
 		if !strings.Contains(err.Error(), name) {
-			t.Errorf("%s is not named: %v", name, err)
+			t.Errorf("the error does not name %s: %v", name, err)
 		}
 	}
 	if strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "AWS_SECRET_ACCESS_KEY") {
@@ -65,13 +65,13 @@ func TestNothingIsRetriedBelowUs(t *testing.T) {
 		t.Errorf("the retryer allows %d attempts", r.MaxAttempts())
 	}
 	if cfg.RetryMaxAttempts != 0 || cfg.RetryMode != "" {
-		t.Errorf("a client would wrap the retryer: %d attempts, mode %s", cfg.RetryMaxAttempts, cfg.RetryMode)
+		t.Errorf("the settings make a client wrap the retryer: %d attempts, mode %s; want none", cfg.RetryMaxAttempts, cfg.RetryMode)
 	}
 	if cfg.HTTPClient != given {
-		t.Error("the caller's client was replaced")
+		t.Error("Plain replaced the HTTP client of the caller")
 	}
 	if Plain(aws.Config{}).HTTPClient == nil {
-		t.Error("there is no client")
+		t.Error("Plain set no HTTP client")
 	}
 }
 
@@ -95,7 +95,7 @@ func TestCodesHaveOneSpelling(t *testing.T) {
 		t.Errorf("an error that no service sent has the code %s", got)
 	}
 	if !Throttled(Normal("ThrottlingException")) || Throttled(Normal("ServiceUnavailable")) || Throttled("") {
-		t.Error("only what was certainly not done is throttled")
+		t.Error("Throttled is wrong for ThrottlingException, ServiceUnavailable or an empty code")
 	}
 	if !Denied(Normal("AccessDeniedException")) || Denied(Normal("ResourceNotFoundException")) || Denied("") {
 		t.Error("denied")
@@ -110,14 +110,14 @@ func TestAnAttemptEndsByItsOwnTime(t *testing.T) {
 	}
 	_, err := Attempt(t.Context(), time.Millisecond, wait)
 	if err == nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		t.Errorf("got %v: its own time is not the caller's", err)
+		t.Errorf("got %v, want an error that is neither a deadline nor a cancellation of the caller", err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err = Attempt(ended, time.Minute, wait); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, want the caller's end", err)
+		t.Errorf("got %v, want the cancellation of the caller", err)
 	}
-	// The transport's own time-outs look like deadlines, too.
+	// A time-out of the HTTP transport also looks like a deadline.
 	late := func(context.Context) (int, error) { return 0, context.DeadlineExceeded }
 	if _, err = Attempt(t.Context(), time.Minute, late); errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
@@ -145,14 +145,14 @@ func TestEveryCallOfABoundedClientEnds(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if len(given.APIOptions) != 0 {
-		t.Error("the caller's settings were changed")
+		t.Error("Bounded changed the settings of the caller")
 	}
 }
 
 func TestOnlyAnEmulatorOnThisMachineHasMoreTime(t *testing.T) {
 	t.Parallel()
 	for endpoint, want := range map[string]time.Duration{
-		"":                                       1, // AWS itself
+		"":                                       1, // requests go to AWS
 		"http://127.0.0.1:4566":                  patience,
 		"http://127.8.0.1:4566":                  patience,
 		"http://[::1]:4566":                      patience,
@@ -170,7 +170,7 @@ func TestOnlyAnEmulatorOnThisMachineHasMoreTime(t *testing.T) {
 		"https://notlocalhost.localstack.cloud":               1,
 		"https://proxy.example.org/?to=localhost":             1,
 		"https://localhost@proxy.example.org":                 1,
-		"127.0.0.1:4566":                                      1, // not an address: FromEnv refuses it
+		"127.0.0.1:4566":                                      1, // not a URL: FromEnv refuses it
 		"http://127.0.0.1:4566\n":                             1,
 		"https://evil.example.org/localhost.localstack.cloud": 1,
 	} {

@@ -1,14 +1,14 @@
-// Package client makes the settings for the clients of one AWS account. All AWS halves of the seams
-// use it.
+// Package client makes the settings for all clients of AWS services. All packages below
+// internal/aws use it.
 //
-// It promises four things.
+// It has four rules.
 //
 //   - FromEnv makes the settings of every client from the environment that Lambda gives a function.
-//     It does without the SDK's config package. That package reads profiles, single sign-on and
-//     instance roles that a function never has, and adds about two megabytes to its binary.
-//   - The SDK retries nothing. internal/seam/backoff is lull's one layer of retries; a second one
-//     underneath multiplies the tries and hides the outcome that a lease depends on.
-//   - A request ends after its limit, and says so in an error that may be retried.
+//     It does not use the SDK's config package. That package reads profiles, single sign-on and
+//     instance roles, which a function never has, and adds about two megabytes to the binary.
+//   - The SDK retries nothing. internal/seam/backoff is the only layer of retries in lull. A second
+//     layer below it would multiply the tries, and hide outcomes on which a lease depends.
+//   - A request has a time-out. The error of a time-out may be retried.
 //   - Errors are distinguished by type and code, never by their text. Emulators and protocols spell
-//     codes differently; Code brings them into one spelling.
+//     codes differently; Code converts them into one spelling.
 package client

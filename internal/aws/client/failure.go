@@ -11,10 +11,10 @@ import (
 	"github.com/lullhq/lull/internal/seam/backoff"
 )
 
-// Code is the code of an AWS error in one spelling: without a namespace, an old protocol's prefix
-// or the ending Exception. It is empty for an error that no service sent.
+// Code returns the code of an AWS error in one spelling: without a namespace, without the prefix of
+// an old protocol and without the ending Exception. It is empty for an error that no service sent.
 // "com.amazonaws.sqs#MessageNotInflight", "AWS.SimpleQueueService.MessageNotInflight" and
-// "MessageNotInflightException" are all MessageNotInflight.
+// "MessageNotInflightException" all become MessageNotInflight.
 func Code(err error) string {
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		return Normal(api.ErrorCode())
@@ -22,7 +22,7 @@ func Code(err error) string {
 	return ""
 }
 
-// Normal is Code for the code of one entry of a batch.
+// Normal converts an error code, such as that of one entry of a batch, into the spelling of Code.
 func Normal(code string) string {
 	if i := strings.LastIndexAny(code, "#."); i >= 0 {
 		code = code[i+1:]
@@ -30,8 +30,8 @@ func Normal(code string) string {
 	return strings.TrimSuffix(code, "Exception")
 }
 
-// These codes say that the service refused the request before it did anything, because there were
-// too many requests.
+// throttles lists codes which say that the service did nothing, because there were too many
+// requests.
 var throttles = []string{
 	"Throttling", "ThrottledRequest", "ThrottlingError", "Throttled", "RequestThrottled", "RequestThrottledError",
 	"RequestLimitExceeded",
@@ -40,7 +40,8 @@ var throttles = []string{
 	"ReplicatedWriteConflict",
 }
 
-// These codes say that the caller lacks a permission, or that its credentials are not valid.
+// denials lists codes which say that the caller lacks a permission, or that its credentials are not
+// valid.
 var denials = []string{
 	"AccessDenied", "AuthorizationError", "UnauthorizedOperation", "UnrecognizedClient", "InvalidClientTokenId",
 	"InvalidAccessKeyId",
@@ -49,22 +50,22 @@ var denials = []string{
 	"NotAuthorized", "OptInRequired", "Forbidden", "KmsAccessDenied", "KMSAccessDenied", "KmsDisabled", "KMSDisabled",
 }
 
-// Throttled reports whether a code, in the spelling of Code, says that nothing was done because
-// there were too many requests.
+// Throttled reports whether a code, in the spelling of Code, says that the service did nothing
+// because there were too many requests.
 func Throttled(code string) bool { return slices.Contains(throttles, code) }
 
-// Denied reports whether a code, in the spelling of Code, says that permission or credentials are
-// wrong. Trying again does not help.
+// Denied reports whether a code, in the spelling of Code, says that a permission is missing or
+// credentials are wrong. A retry does not help.
 func Denied(code string) bool { return slices.Contains(denials, code) }
 
-// Final explains an error that another try cannot fix.
+// Final explains an error that a retry cannot fix.
 type Final struct {
-	Says  string   // what is wrong and how to fix it, as it follows the subject
-	Codes []string // in the spelling of Code; if empty, the codes of Denied
+	Says  string   // what is wrong and how to fix it; Explain writes it after the subject
+	Codes []string // the codes of the error, in the spelling of Code; empty means the codes of Denied
 }
 
-// Explain adds the subject to an error. The first of finals that has the error's code adds its
-// text, and makes the error permanent for package backoff. A nil error stays nil.
+// Explain adds the subject to the text of an error. If one of finals has the error's code, Explain
+// also adds its text, and makes the error permanent for package backoff. A nil error stays nil.
 func Explain(subject string, err error, finals ...Final) error {
 	if err == nil {
 		return nil

@@ -14,13 +14,13 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// patience is how many times longer a request to an emulator may take: an emulator shares its
-// processors with the caller.
+// patience is the factor by which time-outs are longer for an emulator, because an emulator shares
+// its processors with the caller.
 const patience = 5
 
-// Bounded is Plain for clients whose calls end after limit, as Attempt ends them. A call whose
-// answer is read after it has returned (S3's GetObject) needs Attempt around both: leave the
-// client's APIOptions out of that call.
+// Bounded returns the settings of Plain, with a time-out for each call, as in Attempt. S3's
+// GetObject returns before its answer is read. For such a call, use Attempt around the call and the
+// reading, and remove the client's APIOptions from the call.
 func Bounded(cfg aws.Config, limit time.Duration) aws.Config {
 	cfg = Plain(cfg)
 	limit = Limit(cfg, limit)
@@ -39,10 +39,10 @@ func Bounded(cfg aws.Config, limit time.Duration) aws.Config {
 	return cfg
 }
 
-// Limit is the limit for a request to the endpoint of these settings. AWS answers in milliseconds,
-// and a late answer is as good as none. An endpoint on this very machine is an emulator, which
-// answers late on a busy machine. Every other endpoint may be AWS: VPC endpoints and FIPS proxies
-// also have special addresses.
+// Limit returns the time-out for a request to the endpoint of these settings. AWS answers in
+// milliseconds, so a longer wait is useless. An endpoint on this machine is an emulator, which
+// answers late on a busy machine, so the time-out is longer. Every other endpoint may be AWS: VPC
+// endpoints and FIPS proxies also have special addresses.
 func Limit(cfg aws.Config, limit time.Duration) time.Duration {
 	u, err := url.Parse(aws.ToString(cfg.BaseEndpoint))
 	if err != nil {
@@ -51,22 +51,23 @@ func Limit(cfg aws.Config, limit time.Duration) time.Duration {
 	host := strings.ToLower(u.Hostname())
 	ip, err := netip.ParseAddr(host)
 	local := err == nil && ip.Unmap().IsLoopback() || host == "localhost" ||
-		strings.HasSuffix("."+host, ".localhost.localstack.cloud") // LocalStack's name for this machine
+		strings.HasSuffix("."+host, ".localhost.localstack.cloud") // a name with which LocalStack names this machine
 	if local {
 		limit *= patience
 	}
 	return limit
 }
 
-// Attempt makes one request that may take no longer than limit. If no answer arrives in that time,
-// Attempt returns its own error and not the context's. The caller still has time, and the outcome
-// of the request is unknown.
+// Attempt makes one request with the time-out limit. If no answer arrives in that time, Attempt
+// does not return the error of the context, because the caller still has time. The outcome of the
+// request is then unknown.
 func Attempt[T any](ctx context.Context, limit time.Duration, f func(context.Context) (T, error)) (T, error) {
 	call, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	out, err := f(call)
 	if err != nil && ctx.Err() == nil && (errors.Is(err, context.DeadlineExceeded) || call.Err() != nil) {
-		// Not wrapped: a deadline in the chain would say that repeating is useless.
+		// Do not wrap err: an error that wraps a deadline would count as final, and would not be
+		// retried.
 		return out, fmt.Errorf("no answer within %s", limit)
 	}
 	return out, err

@@ -1,5 +1,5 @@
-// Package cloudwatch reads a stack's metrics back, for `lull console --aws`.
+// Package cloudwatch reads the metrics of a stack, for `lull console --aws`.
 //
-// It asks for many metrics at once, never more often than its caller does: AWS bills each metric of
-// a request.
+// It reads many metrics with one request. It sends no request by itself, because AWS bills each
+// metric of a request.
 package cloudwatch

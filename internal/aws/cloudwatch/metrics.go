@@ -17,33 +17,34 @@ import (
 )
 
 const (
-	attemptTimeout = 15 * time.Second // of one request
-	maxQueries     = 500              // of one request: AWS's limit
-	maxPages       = 20               // of one answer: a page has 100,800 values at most
+	attemptTimeout = 15 * time.Second // the time-out of one request
+	maxQueries     = 500              // the largest number of metrics in one request, which is AWS's limit
+	maxPages       = 20               // the largest number of pages of one answer; a page has at most 100,800 values
 )
 
-// Metrics are an account's metrics. It is safe for concurrent use.
+// Metrics reads the metrics of an AWS account. It is safe for concurrent use.
 type Metrics struct {
 	api *sdk.Client
 	clk clock.Clock
 }
 
-// New returns the account's metrics. Its settings are used without retries of the SDK's own.
+// New returns the metrics of an account. It switches off the retries of the SDK.
 func New(cfg aws.Config) *Metrics {
 	return &Metrics{api: sdk.NewFromConfig(client.Bounded(cfg, attemptTimeout)), clk: clock.System{}}
 }
 
-// Query asks for one metric.
+// Query names one metric and a statistic.
 type Query struct {
 	Metric alarms.Metric
 	Stat   string // Sum, p50, p99
 }
 
-// Series are the values of one metric, by the beginning of their periods. Periods without a value
-// are missing.
+// Series contains the values of one metric, by the beginning of their periods. A period without a
+// value is missing.
 type Series map[time.Time]float64
 
-// Series answers the queries in their order, period by period. A period is whole minutes.
+// Series returns a series for each query, in the order of the queries. period must be whole
+// minutes.
 func (m *Metrics) Series(ctx context.Context, queries []Query, since, until time.Time, period time.Duration) ([]Series,
 	error,
 ) {
@@ -94,11 +95,11 @@ func dimensions(m alarms.Metric) (all []types.Dimension) {
 	return all
 }
 
-// failure says what an error of CloudWatch means.
+// failure explains an error of CloudWatch.
 func failure(err error) error {
 	return client.Explain("metrics", err,
-		client.Final{Says: " refuse the question", Codes: []string{"InvalidParameter"}},
+		client.Final{Says: " : CloudWatch refuses the request", Codes: []string{"InvalidParameter"}},
 		client.Final{
-			Says: ": the credentials may not do this: assume the reader's role, or grant cloudwatch:GetMetricData",
+			Says: ": the credentials do not permit this: assume the reader's role, or grant cloudwatch:GetMetricData",
 		})
 }

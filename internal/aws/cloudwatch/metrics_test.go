@@ -19,10 +19,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// server is CloudWatch as far as GetMetricData goes: each query has two values, a page each.
+// server answers GetMetricData as CloudWatch does. The answer to each query has two pages with one
+// value each.
 type server struct {
 	*testing.T
-	fails string // the error of each call, empty for none
+	fails string // the error code that answers each call; empty if calls succeed
 
 	mu      sync.Mutex
 	queries []string // "Committed Sum 60 Sink=search,Stack=shop"
@@ -53,7 +54,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var results cbor.List
 	list, _ := question["MetricDataQueries"].(cbor.List)
 	if len(list) > maxQueries {
-		s.Errorf("%d queries in one request", len(list))
+		s.Errorf("one request has %d queries, more than CloudWatch allows", len(list))
 	}
 	for _, q := range list {
 		id, of := s.query(q)

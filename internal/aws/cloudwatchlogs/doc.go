@@ -1,7 +1,7 @@
-// Package cloudwatchlogs reads back what the deployed functions logged about a document: the
-// history of decisions for which a deployed stack keeps no other place.
+// Package cloudwatchlogs reads the log lines of the deployed functions about a document. They are
+// the only history of decisions that a deployed stack keeps.
 //
-// It promises the lines of one document only, oldest first. The time, the number of requests and
-// the number of lines are bounded; it keeps the newest lines. It cannot show what was not logged:
-// at the level INFO, functions log only failures and audited decisions, at DEBUG every decision.
+// It returns only the lines of one document, oldest first. The time, the number of requests and the
+// number of lines are bounded; if there are too many lines, it returns the newest. At the level
+// INFO, functions log only failures and audited decisions. At DEBUG they log every decision.
 package cloudwatchlogs

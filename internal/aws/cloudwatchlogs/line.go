@@ -11,7 +11,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// line is a line of internal/aws/decisionlog: the fields that describe a decision.
+// line contains the fields of a log line that describe a decision. Package internal/aws/decisionlog
+// writes these lines.
 type line struct {
 	Timestamp time.Time   `json:"timestamp"`
 	Step      string      `json:"msg"`
@@ -27,8 +28,8 @@ type line struct {
 	Detail    string      `json:"detail"`
 }
 
-// decision reads a line; false for one that is not a decision about the document. at is when
-// CloudWatch got it, for a line without a time.
+// decision parses a log line. It returns false if the line is not a decision about the document. at
+// is the time when CloudWatch received the line, for a line without a time.
 func decision(text string, doc shard.DocID, at time.Time) (operate.Decision, bool) {
 	var l line
 	if err := json.Unmarshal([]byte(text), &l); err != nil || l.Doc != doc || l.Step == "" {
@@ -60,7 +61,8 @@ func decision(text string, doc shard.DocID, at time.Time) (operate.Decision, boo
 	}, true
 }
 
-// readable is the upstream's version in a logged order key; any other text stays as it is.
+// readable returns the upstream's version in a printed order key. It returns any other text
+// unchanged.
 func readable(key string) string {
 	k, err := shard.ParseOrderKey(key)
 	if err != nil {

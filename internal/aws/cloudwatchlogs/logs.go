@@ -17,30 +17,30 @@ import (
 )
 
 const (
-	// attemptTimeout bounds one request: CloudWatch searches for some seconds and may then answer
-	// with a part.
+	// attemptTimeout is the time-out of one request. CloudWatch searches for some seconds, and may
+	// then answer with a part of the lines.
 	attemptTimeout = 15 * time.Second
-	// maxPages bounds the requests for one log group. A page holds up to 10,000 lines, or fewer if
-	// CloudWatch searched only a part.
+	// maxPages is the largest number of requests for one log group. A page has up to 10,000 lines,
+	// or fewer if CloudWatch searched only a part.
 	maxPages = 40
-	// maxDecisions is how many lines are returned, of all groups together.
+	// maxDecisions is how many lines History returns at most, from all groups together.
 	maxDecisions = 200
 )
 
-// Logs are the log groups of a stack's functions. It is safe for concurrent use.
+// Logs reads the log groups of a stack's functions. It is safe for concurrent use.
 type Logs struct {
 	api *sdk.Client
 	clk clock.Clock
 }
 
-// New returns the account's logs. Its settings are used without retries of the SDK's own.
+// New returns the logs of an account. It switches off the retries of the SDK.
 func New(cfg aws.Config) *Logs {
 	return &Logs{api: sdk.NewFromConfig(client.Bounded(cfg, attemptTimeout)), clk: clock.System{}}
 }
 
-// History returns what was logged about the document in the groups since then, oldest first: the
-// newest 200 lines. If a search ended before it read everything, a last line of the step "logs"
-// says so.
+// History returns the log lines about a document in the given groups since a time, oldest first. It
+// returns the newest 200 lines at most. If a search could not read all lines, an additional last
+// line with the step "logs" says so.
 func (l *Logs) History(ctx context.Context, groups []string, doc shard.DocID, since time.Time) ([]operate.Decision,
 	error,
 ) {
@@ -59,13 +59,13 @@ func (l *Logs) History(ctx context.Context, groups []string, doc shard.DocID, si
 	if unfinished {
 		all = append(all, operate.Decision{
 			At: l.clk.Now(), Step: "logs",
-			Text: "there is more than was searched: ask for a shorter time",
+			Text: "not all log lines were searched: ask for a shorter time",
 		})
 	}
 	return all, nil
 }
 
-// search reads one group, and reports whether it read all of it.
+// search reads the lines of one log group. whole says whether it read all of them.
 func (l *Logs) search(ctx context.Context, group string, doc shard.DocID, since time.Time) (found []operate.Decision,
 	whole bool, err error,
 ) {
@@ -95,8 +95,9 @@ func (l *Logs) search(ctx context.Context, group string, doc shard.DocID, since 
 	return found, false, nil
 }
 
-// pattern selects lines by their field doc. A character that may have a meaning in a pattern
-// becomes a wildcard. So lines of other documents may pass: decision drops them.
+// pattern returns a filter pattern that selects lines by their field doc. A character that may have
+// a meaning in a pattern becomes a wildcard. So the pattern may match lines of other documents,
+// which decision drops.
 func pattern(doc shard.DocID) string {
 	var b strings.Builder
 	for _, r := range string(doc) {
@@ -110,7 +111,7 @@ func pattern(doc shard.DocID) string {
 	return `{ $.doc = "` + b.String() + `" }`
 }
 
-// failure says what an error of CloudWatch Logs means.
+// failure explains an error of CloudWatch Logs.
 func failure(group string, err error) error {
 	return client.Explain("log group "+group, err,
 		client.Final{
@@ -119,6 +120,6 @@ func failure(group string, err error) error {
 		},
 		client.Final{Says: " refuses the search", Codes: []string{"InvalidParameter"}},
 		client.Final{
-			Says: ": the credentials may not do this: assume the reader's role, or grant logs:FilterLogEvents",
+			Says: ": the credentials do not permit this: assume the reader's role, or grant logs:FilterLogEvents",
 		})
 }

@@ -29,7 +29,7 @@ type search struct {
 	StartTime                              int64
 }
 
-// logged is a line as a function writes it.
+// logged returns the log line that a function writes for a note.
 func logged(t *testing.T, n journal.Note) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -37,7 +37,7 @@ func logged(t *testing.T, n journal.Note) string {
 	return out.String()
 }
 
-// page is an answer with those lines, a second apart.
+// page returns an answer with those log lines, whose times are a second apart.
 func page(next string, lines ...string) awstest.Reply {
 	events := make([]map[string]any, len(lines))
 	for i, l := range lines {
@@ -50,7 +50,7 @@ func page(next string, lines ...string) awstest.Reply {
 	return awstest.Reply{Body: body}
 }
 
-// at is a line of the journal with a time of the test's choice.
+// at returns a log line about a document, written that many seconds after began.
 func at(seconds int, doc, step string) string {
 	return fmt.Sprintf(`{"timestamp":%q,"level":"INFO","msg":%q,"stack":"lull","function":"index","doc":%q}`,
 		began.Add(time.Duration(seconds)*time.Second).Format(time.RFC3339Nano), step, doc)
@@ -94,7 +94,7 @@ func TestHistoryIsOneDocumentsInTheOrderOfTime(t *testing.T) {
 			return page("", at(1, "content#a", "held"), at(9, "content#ab", "held"),
 				at(5, "content#a", "dead_lettered"))
 		case s.NextToken == "":
-			return page("2") // nothing in the first part
+			return page("2") // the first page has no lines
 		}
 		return page("", `START RequestId: content#a`, at(3, "content#a", "released"), `{"doc":"content#a"}`,
 			`{"_aws":{},"Committed":1}`)
@@ -116,12 +116,12 @@ func TestHistoryIsOneDocumentsInTheOrderOfTime(t *testing.T) {
 		{"index", `{ $.doc = "content#a" }`, "2", began.UnixMilli()},
 	}
 	if fmt.Sprint(asked) != fmt.Sprint(want) {
-		t.Errorf("asked %v, want %v", asked, want)
+		t.Errorf("the requests were %v, want %v", asked, want)
 	}
 }
 
-// A character with a meaning in a pattern cannot end the pattern. Lines of another document that
-// match are left out.
+// An id may contain characters that have a meaning in a filter pattern. Such a character becomes a
+// wildcard. History leaves out lines of other documents that match the wildcard.
 func TestNoIDEndsThePattern(t *testing.T) {
 	t.Parallel()
 	for doc, want := range map[shard.DocID]string{
@@ -148,7 +148,7 @@ func TestHistoryIsBounded(t *testing.T) {
 	logs := New(awstest.JSON(t, func(c awstest.Call) awstest.Reply {
 		var asked struct{ NextToken string }
 		c.Into(t, &asked)
-		n, _ := strconv.Atoi(asked.NextToken) // the first page has none; a page that is asked for again is the same
+		n, _ := strconv.Atoi(asked.NextToken) // the first request has no token; a repeated request gets the same page
 		lines := make([]string, 30)
 		for i := range lines {
 			lines[i] = at(30*n+i, "content#a", "waiting")
@@ -161,10 +161,10 @@ func TestHistoryIsBounded(t *testing.T) {
 		t.Fatalf("got %d lines of %d pages, %v", len(got), pages.Load(), err)
 	}
 	if last := got[len(got)-1]; last.Step != "logs" || !strings.Contains(last.Text, "shorter") {
-		t.Errorf("got %v, want a line that says there is more", last)
+		t.Errorf("got the last line %v, want a line that says that not all lines were searched", last)
 	}
 	if want := began.Add((30*maxPages - 1) * time.Second); !got[len(got)-2].At.Equal(want) {
-		t.Errorf("the last line is of %s, want the newest, of %s", got[len(got)-2].At, want)
+		t.Errorf("the last decision is of %s, want the newest one, of %s", got[len(got)-2].At, want)
 	}
 }
 
@@ -196,7 +196,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	}
 }
 
-// A log may contain any line: no line may break the reader.
+// A log may contain any line, and no line may make the reader panic.
 func FuzzDecision(f *testing.F) {
 	f.Add(at(1, "content#a", "held"))
 	f.Add(`{"doc":"content#a","msg":1}`)

@@ -5,7 +5,7 @@
 //   - Each line is one JSON object. Decisions that an operator must see have the level WARN or
 //     ERROR. Decisions that an auditor needs have INFO. Decisions that only explain have DEBUG, and
 //     cost nothing unless the function's log level is DEBUG.
-//   - A step gets a few lines per invocation, and a last line says how many were left out. An
-//     audited step gets all its lines, and so does a step at DEBUG.
-//   - A line never holds a document's content: notes have none.
+//   - An invocation writes a limited number of lines for each step. A last line says how many lines
+//     were omitted. There is no limit for audited steps, and for steps at DEBUG.
+//   - A line never contains content of a document, because notes contain none.
 package decisionlog

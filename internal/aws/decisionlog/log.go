@@ -14,22 +14,22 @@ import (
 	"github.com/lullhq/lull/internal/terminal"
 )
 
-// maxLines is how many lines one step gets between two flushes: in an outage, a thousand messages
-// fail at once for the same reason.
+// maxLines is how many lines are written for one step between two flushes. In an outage, a thousand
+// messages may fail at once for the same reason.
 const maxLines = 20
 
-// audited lists the steps that get all their lines: what was dropped, sent elsewhere or written
-// without a lease.
+// audited lists the steps without a limit of lines: a message was dropped or sent to another queue,
+// or a document was written without a lease.
 var audited = []journal.Step{
 	journal.DeadLettered, journal.Rejected, journal.Parked, journal.Dropped, journal.Returned, journal.Redriven,
 	journal.OutageWrite, journal.OutageResync, journal.Reasserted, journal.Drift,
 }
 
-// Log is the log of one function. Its Logger is for lines that do not come from a note. It is safe
+// Log is the log of one function. Use Logger for lines that do not come from a note. A Log is safe
 // for concurrent use.
 type Log struct {
 	*slog.Logger
-	base *slog.Logger // without the request
+	base *slog.Logger // the logger without the attribute requestId
 	sink string
 
 	mu    sync.Mutex
@@ -38,19 +38,19 @@ type Log struct {
 
 var _ journal.Journal = (*Log)(nil)
 
-// New returns a log that writes each line to out in one call. A note that names no sink gets sink.
-// Every line has the attributes about.
+// New returns a log that writes each line to out with one call. sink is the sink of notes that name
+// no sink. Every line has the attributes about.
 func New(out io.Writer, level slog.Level, sink string, about ...any) *Log {
 	h := slog.NewJSONHandler(terminal.NewWriter(out), &slog.HandlerOptions{Level: level, ReplaceAttr: timestamp})
 	base := slog.New(h).With(about...)
 	return &Log{Logger: base, base: base, sink: sink, lines: map[journal.Step]int{}}
 }
 
-// Request gives every line from now on the id of an invocation, by which Lambda's own lines are
-// found. It is called before the invocation does anything.
+// Request adds the id of an invocation to every following line. Lambda's own log lines have the
+// same id. Call Request at the start of each invocation.
 func (l *Log) Request(id string) { l.Logger = l.base.With("requestId", id) }
 
-// timestamp gives the time the name by which Lambda's log filter finds it.
+// timestamp renames the attribute of the time to the name that Lambda's log filter expects.
 func timestamp(groups []string, a slog.Attr) slog.Attr {
 	if len(groups) == 0 && a.Key == slog.TimeKey {
 		a.Key = "timestamp"
@@ -58,7 +58,7 @@ func timestamp(groups []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// Level reads a level as Lambda's logging settings spell it. An unknown one is INFO.
+// Level parses a log level in the spelling of Lambda's settings. An unknown level counts as INFO.
 func Level(name string) slog.Level {
 	switch strings.ToUpper(name) {
 	case "TRACE", "DEBUG":
@@ -77,7 +77,7 @@ func (l *Log) Note(n journal.Note) {
 	if !l.Enabled(context.Background(), level) {
 		return
 	}
-	// DEBUG lines are not limited: the story of one document needs all of its lines.
+	// DEBUG lines are not limited, because a reader needs all lines about a document.
 	if level > slog.LevelDebug && !slices.Contains(audited, n.Step) {
 		l.mu.Lock()
 		l.lines[n.Step]++
@@ -140,7 +140,7 @@ func level(s journal.Step) slog.Level {
 	return slog.LevelDebug
 }
 
-// attrs are the fields that the note has.
+// attrs returns the attributes for the fields of the note that are set.
 func attrs(n journal.Note) []slog.Attr {
 	out := make([]slog.Attr, 0, 12)
 	text := func(key, value string) {

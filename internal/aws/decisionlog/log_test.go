@@ -45,7 +45,7 @@ func TestWhatMustBeSeenIsALine(t *testing.T) {
 	l.Note(quiet)
 	got := awstest.Lines(t, out)
 	if len(got) != 1 {
-		t.Fatalf("got %d lines, want the error alone: %s", len(got), out.String())
+		t.Fatalf("got %d lines, want one line with the error: %s", len(got), out.String())
 	}
 	stamp, _ := got[0]["timestamp"].(string)
 	if _, err := time.Parse(time.RFC3339Nano, stamp); err != nil {
@@ -70,7 +70,7 @@ func TestAnOutageDoesNotFloodTheLog(t *testing.T) {
 		out.Reset()
 		for range 1000 {
 			l.Note(journal.Note{Step: journal.Failed, Detail: "no"})
-			l.Note(journal.Note{Step: journal.Held}) // below the level: not left out either
+			l.Note(journal.Note{Step: journal.Held}) // below the level of the log: does not count as left out
 		}
 		l.Note(journal.Note{Step: journal.Unreachable})
 		l.Flush()
@@ -101,7 +101,7 @@ func TestWhatIsAuditedIsNeverLeftOut(t *testing.T) {
 	}
 }
 
-// At DEBUG, the log has every decision about every document. A flood stays one.
+// At DEBUG, the log has every decision about every document. A flood of other notes stays limited.
 func TestWhatIsAtDebugIsNeverLeftOut(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -111,7 +111,7 @@ func TestWhatIsAtDebugIsNeverLeftOut(t *testing.T) {
 		l.Note(journal.Note{Step: journal.Failed})
 	}
 	if got := len(awstest.Lines(t, &out)); got != 100+maxLines {
-		t.Errorf("got %d lines, want 100 that explain and %d of the flood", got, maxLines)
+		t.Errorf("got %d lines, want 100 decisions about documents and %d lines of the flood", got, maxLines)
 	}
 }
 

@@ -8,9 +8,9 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// These functions are the actions of an update of an item that is not a document's row. A zero
-// value removes its attribute, so that storing an item again keeps nothing of the old item. Package
-// shard renders them, as it renders the writes of rows.
+// set and the functions below return actions of an update, for items that are not rows of
+// documents. A zero value removes the attribute, so that a stored item keeps no attribute of an
+// older one. Package shard renders the actions, as it does for rows.
 func set(attr string, v shard.Value) shard.Action {
 	if v.Text == "" && v.Num == 0 {
 		return shard.Action{Verb: shard.Remove, Attr: shard.Attr(attr)}
@@ -36,7 +36,8 @@ func count(attr string) shard.Action {
 	return shard.Action{Verb: shard.Add, Attr: shard.Attr(attr), Val: shard.Value{Kind: shard.KindNumber, Num: 1}}
 }
 
-// fields reads such an item. An attribute that is absent or of another type is zero.
+// fields has methods that read the attributes of an item. If an attribute is absent or has another
+// type, they return the zero value.
 type fields item
 
 func (f fields) text(attr string) string { return textOf(f[attr]) }

@@ -1,23 +1,25 @@
-// Package dynamodb is the DynamoDB half of the seams shard.Store, shard.Scanner, deadletter.Store
-// and schedule.Store: one table for everything that lull remembers.
+// Package dynamodb implements shard.Store, shard.Scanner, deadletter.Store and schedule.Store with
+// one DynamoDB table.
 //
 // What it promises:
 //
-//   - A shard.Write is one UpdateItem or one DeleteItem. Its condition and its update come from the
-//     write's own Expression and are spelt nowhere else. Both answers carry the old row (ALL_OLD),
-//     so that a refusal needs no second read.
-//   - A refused condition is *shard.Refused. A throttled request is shard.ErrThrottled: nothing was
-//     applied. A missing table or permission is an error that says what to fix and is not tried
-//     again. After any other error the outcome is unknown.
-//   - Requests are bounded in time and made once: package backoff is the one layer of retries. The
-//     one exception: this package requests the keys again that BatchGetItem leaves unprocessed,
-//     because no caller could.
+//   - A shard.Write is one UpdateItem or one DeleteItem. The condition and the update come from the
+//     method Expression of the write, and from no other place. Both success and refusal return the
+//     old row (ALL_OLD), so that a refusal needs no second read.
+//   - The error of a refused condition is *shard.Refused. The error of a throttled request, which
+//     applied nothing, is shard.ErrThrottled. If a table or permission is missing, the error says
+//     what to fix, and the request is not retried. After any other error the outcome is unknown.
+//   - Each request has a time-out and is made once, because package backoff is the only layer of
+//     retries. There is one exception: if BatchGetItem leaves keys unprocessed, this package
+//     requests these keys again.
 //
-// Letters and scheduled events are items of the same table whose keys begin with "!dead#" and
-// "!sched#". They alone carry the attributes of the index "waiting". So the index holds only items
-// that wait, and a document's row never costs an index write. Bodies are in S3.
+// Dead letters and scheduled events are items of the same table. Their keys begin with "!dead#" and
+// "!sched#". Only these items have the attributes of the index "waiting". So the index contains
+// only them, and a write of a document's row never costs an index write. The bodies of messages are
+// in S3.
 //
-// The index's partition is one of eight numbers per kind, by a hash of the item's id, and its order
-// is time. The hour is not part of the partition: a reader need not know which hours exist, and so
-// finds every item, however old. Eight partitions take eight thousand new items a second.
+// The index has eight partitions for each kind of item. A hash of the item's id selects the
+// partition, and items in a partition are sorted by time. The time is not part of the partition, so
+// a reader finds every item, however old. Eight partitions accept eight thousand new items a
+// second.
 package dynamodb

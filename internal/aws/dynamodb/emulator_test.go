@@ -19,7 +19,8 @@ import (
 	"github.com/lullhq/lull/internal/shard/shardtest"
 )
 
-// create makes a table at the emulator and returns its name. The table goes with the test.
+// create creates a table at the emulator and returns the name of the table. The end of the test
+// deletes the table.
 func create(t *testing.T, cfg aws.Config) string {
 	t.Helper()
 	api := sdk.NewFromConfig(client.Plain(cfg))
@@ -88,11 +89,11 @@ func TestAMissingTableSaysSo(t *testing.T) {
 			return err
 		},
 	} {
-		// an emulator's first answers may be
+		// the first answers of an emulator may be late
 		late := backoff.Policy{Min: 200 * time.Millisecond, Max: 2 * time.Second, Tries: 20}
 		err := late.Do(ctx, clock.System{}, f)
 		if err == nil || !backoff.Final(err) || !strings.Contains(err.Error(), table.name) {
-			t.Errorf("%s: got %v, want an error for good that names the table", what, err)
+			t.Errorf("%s: got %v, want a permanent error that names the table", what, err)
 		}
 	}
 }

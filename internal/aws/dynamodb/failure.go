@@ -7,7 +7,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// failure is the one place that interprets errors of DynamoDB, except refused conditions.
+// failure explains an error of DynamoDB. All methods use it, except for refused conditions.
 func (t *Table) failure(doing string, err error) error {
 	if client.Throttled(client.Code(err)) {
 		return fmt.Errorf("%s: %w: %w", doing, shard.ErrThrottled, err)
@@ -19,9 +19,9 @@ func (t *Table) failure(doing string, err error) error {
 			Codes: []string{"ResourceNotFound"},
 		},
 		client.Final{
-			Says: " does not take the request: compare its key (" + PartitionKey + ") and index (" + IndexName +
+			Says: " does not accept the request: compare its key (" + PartitionKey + ") and index (" + IndexName +
 				") with what the stack deploys",
 			Codes: []string{"Validation"},
 		},
-		client.Final{Says: ": the credentials may not do this: grant the role the action named here"})
+		client.Final{Says: ": the credentials do not permit this: grant the role the action named here"})
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// image is a row as the table's stream shows it, made as the table's items are.
+// image returns a row as the stream of the table shows the row. It converts the row as Table
+// converts its items.
 func image(r shard.Row) map[string]map[string]any {
 	if !r.Exists() {
 		return nil
@@ -40,8 +41,8 @@ func image(r shard.Row) map[string]map[string]any {
 	return out
 }
 
-// passes evaluates a pattern of EventBridge: texts to be equal to one of, and whether a field
-// exists.
+// passes reports whether an event matches a pattern of EventBridge. It knows two conditions: a text
+// equals one of a list, and a field exists or is missing.
 func passes(t *testing.T, pattern, event any) bool {
 	t.Helper()
 	switch p := pattern.(type) {
@@ -65,7 +66,7 @@ func passes(t *testing.T, pattern, event any) bool {
 		}
 		return false
 	}
-	t.Fatalf("%T in the pattern", pattern)
+	t.Fatalf("the pattern contains a %T, which passes does not know", pattern)
 	return false
 }
 
@@ -105,11 +106,11 @@ func TestThePatternOfTheFeedPassesEveryCommit(t *testing.T) {
 			want, commits := commitfeed.Of(before, after, time.Now())
 			pass := passes(t, pattern, asEvent[0])
 			if commits && !pass {
-				t.Errorf("the pattern holds a commit back: %s", text)
+				t.Errorf("the pattern does not pass a record of a commit: %s", text)
 			}
 			got, err := commitfeed.FromStream(text)
 			if err != nil || len(got) != map[bool]int{true: 1}[commits] || commits && !reflect.DeepEqual(got[0], want) {
-				t.Errorf("got %+v, %v, want %+v, %t", got, err, want, commits)
+				t.Errorf("FromStream returned %+v, %v; want %+v if this is a commit: %t", got, err, want, commits)
 			}
 			if pass {
 				passed++
@@ -121,13 +122,13 @@ func TestThePatternOfTheFeedPassesEveryCommit(t *testing.T) {
 			if r.Row(e.Doc).Pending != e.Key {
 				r.Admit(e)
 			}
-			if i%3 == 0 { // refused for good
+			if i%3 == 0 { // the sink is throttled, and the lease ends
 				lease := r.Claim(e)
 				r.Write(shard.Release(lease, "throttled", false))
 				time.Sleep(time.Minute)
 			}
 			lease := r.Claim(e)
-			if i%4 == 0 { // a newer one while it is written
+			if i%4 == 0 { // a newer version arrives during the write
 				r.Admit(r.EventOf(usecasetest.Put("a", i+2)))
 			}
 			r.Commit(lease, shard.Put)
@@ -135,14 +136,14 @@ func TestThePatternOfTheFeedPassesEveryCommit(t *testing.T) {
 		}
 		r.Write(shard.Pause("search", usecasetest.Now(), "ann", "a move"))
 		if told != 20 || passed < told || passed > 2*told || changes < 3*told {
-			t.Errorf("%d of %d changes passed, and %d told of a commit; want 20, and as many others at most", passed, changes,
+			t.Errorf("the pattern passed %d of %d changes, and %d are commits; want 20 commits and at most 20 other changes", passed, changes,
 				told)
 		}
 	})
 }
 
-// An unreadable record must not hold up the others: a stream continues only after a record was
-// accepted.
+// An unreadable record must not delay the records after it. A stream continues only after a record
+// was accepted.
 func TestWhatCannotBeReadOfTheStreamIsNamedAndPassedOver(t *testing.T) {
 	t.Parallel()
 	for _, batch := range []string{"", "{}", "null", `"[]"`, `[7]`} {

@@ -18,16 +18,16 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// world is a table and a bucket in memory, and a scheduler of the processes that park and drop dead
-// letters. One process makes a call at a time; the seed chooses which. An answer may be lost, and
-// the process killed.
+// world holds a table and a bucket in memory, and schedules the processes that park and drop dead
+// letters. Only one process makes a call at a time, and the seed of dice chooses that process. An
+// answer may be lost, and a process may be killed.
 type world struct {
 	dice    *rand.Rand
 	items   map[shard.DocID]item
 	objects map[string]string
 	ready   chan *process
 	faults  bool
-	lose    uint // the calls whose answers are lost, the first one lowest
+	lose    uint // bit n is 1 if the answer to call n is lost
 	killed  int
 }
 
@@ -42,7 +42,8 @@ var (
 	errKilled = errors.New("killed")
 )
 
-// call is one call of a process: it waits for its turn, and is told whether its answer arrives.
+// call waits until the scheduler lets this process make its next call. It returns an error if the
+// answer is lost or the process is killed.
 func (p *process) call() error {
 	p.w.ready <- p
 	return <-p.turn
@@ -134,8 +135,8 @@ func (p *process) Delete(_ context.Context, id string) error {
 	return fault
 }
 
-// run runs the jobs concurrently until all have ended. A job whose call loses its answer repeats
-// the call; a process that is killed ends.
+// run runs the jobs concurrently until all have ended. If the answer to a call is lost, the job
+// begins anew. If the process is killed, the job ends.
 func (w *world) run(jobs []func(*Letters) error) {
 	var running []*process
 	for _, job := range jobs {
@@ -151,7 +152,8 @@ func (w *world) run(jobs []func(*Letters) error) {
 			w.ready <- p
 		}()
 	}
-	// Everybody comes to a first call or to an end, then one after the other.
+	// At first, every process runs until its first call or its end. Afterwards one process runs at
+	// a time.
 	waiting := map[*process]bool{}
 	for range running {
 		waiting[<-w.ready] = true
@@ -166,7 +168,7 @@ func (w *world) run(jobs []func(*Letters) error) {
 		if len(able) == 0 {
 			return
 		}
-		// Long runs of one process show what short ones seldom do.
+		// One process often makes many calls in a row: such runs find other faults than short runs.
 		if p == nil || p.ended || w.dice.IntN(4) == 0 {
 			p = able[w.dice.IntN(len(able))]
 		}
@@ -189,9 +191,9 @@ func (w *world) run(jobs []func(*Letters) error) {
 	}
 }
 
-// Several callers park and drop dead letters of one message at the same time; answers are lost and
-// callers are killed. A stored dead letter always has its message, or its drop stopped half way and
-// can be completed. If no caller was killed, no object or item remains.
+// Several callers park and drop dead letters of one message at the same time. Answers are lost, and
+// callers are killed. A stored dead letter always has its message, or a drop of it stopped half way
+// and can be completed. If no caller was killed, no unused object or item remains.
 func TestNoDeadLetterLosesItsMessage(t *testing.T) {
 	t.Parallel()
 	seeds := 20_000
@@ -220,8 +222,8 @@ func TestNoDeadLetterLosesItsMessage(t *testing.T) {
 		}
 		var jobs []func(*Letters) error
 		dropped := map[string]bool{}
-		// An object may stay behind where two messages are parked under one id for the first time.
-		// So may one that two park while a third drops it.
+		// An unused object may remain in two cases. Two messages may be parked under one id for the
+		// first time. And two callers may park a dead letter while a third caller drops it.
 		leaves, parks := false, map[string]int{}
 		for range 2 + w.dice.IntN(4) {
 			n := w.dice.IntN(len(kinds))
@@ -255,12 +257,12 @@ func TestNoDeadLetterLosesItsMessage(t *testing.T) {
 				return
 			}
 			if len(used) != len(w.objects) {
-				t.Errorf("seed %d, %s: objects %v, used are %v", seed, when, w.objects, used)
+				t.Errorf("seed %d, %s: the bucket has the objects %v, but dead letters use only %v", seed, when, w.objects, used)
 			}
 			for doc, it := range w.items {
 				_, isMessage := strings.CutPrefix(string(doc), string(message.doc("")))
 				if isMessage && !used[fields(it).text(string(attrObject))] {
-					t.Errorf("seed %d, %s: %s is left behind: %v", seed, when, doc, it)
+					t.Errorf("seed %d, %s: no dead letter uses the item %s: %v", seed, when, doc, it)
 				}
 			}
 		}
@@ -276,7 +278,7 @@ func TestNoDeadLetterLosesItsMessage(t *testing.T) {
 		w.run([]func(*Letters) error{drop("a"), drop("b")})
 		clean := w.killed == 0 && !leaves
 		if clean && len(w.items) > 0 || w.items[dead.doc("a")] != nil || w.items[dead.doc("b")] != nil {
-			t.Errorf("seed %d: after all are dropped there are %v", seed, w.items)
+			t.Errorf("seed %d: after all dead letters were dropped, the table still has %v", seed, w.items)
 		}
 		if t.Failed() {
 			return
@@ -284,8 +286,8 @@ func TestNoDeadLetterLosesItsMessage(t *testing.T) {
 	}
 }
 
-// Even if answers are lost, the body of a dead letter has one object: each try finds the name that
-// the first one wrote, and stores the body under it.
+// The body of a dead letter has one object, even if answers are lost. Each try finds the object
+// name that the first try wrote, and stores the body under that name.
 func TestAParkWithoutAnswersStoresItsBodyOnce(t *testing.T) {
 	t.Parallel()
 	const calls = 12
@@ -302,13 +304,14 @@ func TestAParkWithoutAnswersStoresItsBodyOnce(t *testing.T) {
 		}})
 		object := refOf(fields(w.items[dead.doc("a")])).object
 		if len(w.objects) != 1 || w.objects[object] != "one" {
-			t.Fatalf("answers lost %012b: %d objects, the dead letter has %q", lose, len(w.objects), object)
+			t.Fatalf("lost answers %012b: got %d objects, and the dead letter names %q; want one object with the body", lose, len(w.objects), object)
 		}
 	}
 }
 
-// A body that is sent again and again is many versions where the source takes the time of sending
-// for one, and each may die. Their references must not outgrow the 400 KB of an item.
+// One body may be sent again and again. If the source takes the version from the sending time, each
+// sending is another version, and each may become a dead letter. The references to all these dead
+// letters must not outgrow an item, which holds 400 KB.
 func TestAMessageHasRoomForAnyNumberOfDeadLetters(t *testing.T) {
 	t.Parallel()
 	w := &world{
@@ -335,7 +338,7 @@ func TestAMessageHasRoomForAnyNumberOfDeadLetters(t *testing.T) {
 	})
 	for doc, it := range w.items {
 		if len(it) > perItem+10 {
-			t.Errorf("%s has %d attributes, want at most %d references", doc, len(it), perItem)
+			t.Errorf("the item %s has %d attributes, want at most %d references", doc, len(it), perItem)
 		}
 	}
 	all(func(s *Letters, id string) error {
@@ -345,6 +348,6 @@ func TestAMessageHasRoomForAnyNumberOfDeadLetters(t *testing.T) {
 		return s.Drop(t.Context(), id)
 	})
 	if len(w.items) > 0 || len(w.objects) > 0 {
-		t.Errorf("after all are dropped there are %d items and %d objects", len(w.items), len(w.objects))
+		t.Errorf("after all dead letters were dropped, there are still %d items and %d objects", len(w.items), len(w.objects))
 	}
 }

@@ -17,15 +17,16 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Letters keeps dead letters: facts in the table, messages in Bodies. It is safe for concurrent
-// use.
+// Letters stores dead letters: their facts in the table, and their messages in Bodies. It is safe
+// for concurrent use.
 //
 // Park stores the message first and then the facts. Drop removes the message first and then the
-// facts. So facts without a message mean that a drop stopped half way: another Drop or Park of the
-// dead letter completes it.
+// facts. So facts without a message mean that a Drop was interrupted. Another Drop or Park of the
+// same dead letter completes the interrupted Drop.
 //
-// Earlier versions kept a message for each dead letter, under its id. Such a dead letter has no
-// hash in its facts. It keeps its own message, and is dropped in the other order.
+// Earlier versions of lull stored a message for each dead letter, under the dead letter's id. The
+// facts of such a dead letter have no hash. It keeps its own message, and Drop removes its facts
+// first and then its message.
 type Letters struct{ messages }
 
 var _ deadletter.Store = (*Letters)(nil)
@@ -35,16 +36,16 @@ func NewLetters(t *Table, bodies Bodies) *Letters { return newLetters(t, bodies)
 
 func newLetters(t calls, bodies Bodies) *Letters { return &Letters{messages{t, bodies}} }
 
-// lookFactor is how many items List looks at for each item that it may return.
+// lookFactor is how many items List reads at most for each item that it may return.
 const lookFactor = 20
 
-// changes is how often a call starts again because the dead letter changed during the call.
+// changes is how often a call is repeated if the dead letter changes during the call.
 const changes = 8
 
 // errChanging says that a dead letter changed during every try.
 var errChanging = errors.New("it keeps changing")
 
-// again calls try until it is not refused.
+// again repeats try while a condition of its writes is refused.
 func again(try func() error) error {
 	for range changes {
 		err := try()
@@ -55,7 +56,7 @@ func again(try func() error) error {
 	return errChanging
 }
 
-// Park keeps the message and then stores the facts.
+// Park stores the message and then the facts.
 func (s *Letters) Park(ctx context.Context, l deadletter.Letter) (parking deadletter.Parking, err error) {
 	doing := "park dead letter"
 	if l.ID == "" {
@@ -85,17 +86,17 @@ func (s *Letters) park(ctx context.Context, doing string, l deadletter.Letter) (
 	stored, r := facts(it), refOf(fields(it))
 	if len(it) > 0 {
 		parking, as = deadletter.Again, equal("ref", r.token)
-		if r.hash == "" { // an earlier version's: its message stays
+		if r.hash == "" { // written by an earlier version of lull: the dead letter keeps its own message
 			l.Hash, as = "", shard.Clause{{Attr: "ref", Op: shard.Absent}}
 			return parking, s.write(ctx, doing, l.Facts, ref{}, as)
 		}
-		now, stands, err := s.messages.standing(ctx, l.ID, r)
+		now, stands, err := s.messages.current(ctx, l.ID, r)
 		switch {
 		case err != nil:
 			return "", err
 		case stands && l.Hash != r.hash:
 			return deadletter.Other, s.write(ctx, doing, l.Under(stored), now, as)
-		case stands && now == r && l.SameDeath(stored): // an earlier try stored it
+		case stands && now == r && l.SameDeath(stored): // an earlier try has stored this dead letter
 			return parking, nil
 		case stands:
 			return parking, s.write(ctx, doing, l.Facts, now, as)
@@ -107,8 +108,9 @@ func (s *Letters) park(ctx context.Context, doing string, l deadletter.Letter) (
 	if err := s.write(ctx, doing, l.Facts, r, as); err != nil {
 		return "", err
 	}
-	// Another caller that parked or dropped it at the same time may have removed this reference.
-	now, stands, err := s.messages.standing(ctx, l.ID, r)
+	// Another caller may have parked or dropped the same dead letter in the meantime, and removed
+	// this reference.
+	now, stands, err := s.messages.current(ctx, l.ID, r)
 	switch {
 	case err != nil:
 		return "", err
@@ -120,7 +122,7 @@ func (s *Letters) park(ctx context.Context, doing string, l deadletter.Letter) (
 	return parking, nil
 }
 
-// write writes the facts if the stored dead letter meets the clause.
+// write stores the facts if the stored dead letter meets the clause.
 func (s *Letters) write(ctx context.Context, doing string, f deadletter.Facts, r ref, as shard.Clause) error {
 	c := []shard.Action{
 		setText(IndexPartition, dead.bucket(f.ID)),
@@ -167,7 +169,7 @@ func facts(it item) deadletter.Facts {
 	}
 }
 
-// Get reads the facts consistently, then the message.
+// Get reads the facts with a consistent read, and then the message.
 func (s *Letters) Get(ctx context.Context, id string) (deadletter.Letter, bool, error) {
 	it, err := s.table.get(ctx, dead.doc(id))
 	if err != nil || len(it) == 0 {
@@ -185,7 +187,7 @@ func (s *Letters) Get(ctx context.Context, id string) (deadletter.Letter, bool, 
 	return deadletter.Letter{Facts: facts(it), Body: body, Attributes: attrs}, true, nil
 }
 
-// Message reads the facts of the dead letters that refer to the message.
+// Message returns the facts of all dead letters that refer to a message.
 func (s *Letters) Message(ctx context.Context, hash string) ([]deadletter.Facts, error) {
 	ids, err := s.messages.ids(ctx, hash)
 	if err != nil {
@@ -206,15 +208,16 @@ func (s *Letters) Message(ctx context.Context, hash string) ([]deadletter.Facts,
 	if err := g.Wait(); err != nil {
 		return nil, fmt.Errorf("list the dead letters of a message: %w", err)
 	}
-	// A reference may have no dead letter: Park writes it first, and a Drop may stop half way.
+	// A reference may exist without its dead letter: Park writes the reference first, and a Drop
+	// may be interrupted.
 	found = slices.DeleteFunc(found, func(f deadletter.Facts) bool { return f.Hash != hash })
 	slices.SortFunc(found, deadletter.ByPosition)
 	return found, nil
 }
 
-// List reads the index, oldest first. It may return fewer than limit dead letters, even none,
-// together with a cursor: then the filter rejected the other items that List looked at. The index
-// is a moment behind the table.
+// List reads the index, oldest first. It may return fewer than limit dead letters, or none,
+// together with a cursor. The filter has then rejected the other items that List read. The index is
+// updated a moment after the table.
 func (s *Letters) List(ctx context.Context, f deadletter.Filter, cursor string, limit int) ([]deadletter.Facts, string,
 	error,
 ) {
@@ -237,7 +240,8 @@ func (s *Letters) List(ctx context.Context, f deadletter.Filter, cursor string, 
 	return out, next, nil
 }
 
-// Parked counts in the index, partition by partition, without transferring the dead letters.
+// Parked counts dead letters in the index, partition by partition. DynamoDB returns only the
+// counts.
 func (s *Letters) Parked(ctx context.Context, forgotten time.Time, atMost int) (n int, more bool, err error) {
 	n, more, err = s.table.countWaiting(ctx, dead, "#state = :parked OR #redriven <= :forgotten",
 		map[string]string{"#state": "state", "#redriven": "redriven_at"}, item{
@@ -250,7 +254,8 @@ func (s *Letters) Parked(ctx context.Context, forgotten time.Time, atMost int) (
 	return n, more, nil
 }
 
-// MarkRedriven counts a redrive of a dead letter. A missing dead letter is a permanent error.
+// MarkRedriven records that a dead letter was redriven. If the dead letter does not exist, the
+// error is permanent.
 func (s *Letters) MarkRedriven(ctx context.Context, id string, at time.Time, auto bool) error {
 	c := []shard.Action{
 		setText("state", string(deadletter.Redriven)),
@@ -284,7 +289,7 @@ func (s *Letters) Drop(ctx context.Context, id string) error {
 			}
 			as = equal("ref", r.token)
 		}
-		// Refused: it was parked again in the meantime.
+		// A refusal means that the dead letter was parked again in the meantime.
 		if _, err = s.table.change(ctx, doing, shard.Write{
 			Doc: dead.doc(id), Drop: true, Cond: []shard.Clause{as},
 		}); err != nil || r.hash != "" {

@@ -14,17 +14,17 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// messages keeps the messages that dead letters share. Each message is one object of Bodies and one
-// item, !message#<hash>. The item names the object and the dead letters that refer to it. An item
-// has room for a thousand references; the dead letters of further events share another item and
-// object. A body that is sent again and again, with newer versions, may have even more dead
-// letters. Then each further dead letter gets a separate item and object.
+// messages stores the messages that dead letters share. Each message is one object in Bodies and
+// one item, !message#<hash>. The item names the object and the dead letters that refer to the
+// message. An item has room for a thousand references. If a message has more events, the dead
+// letters of further events share another item and another object. If an item is full for another
+// reason, each further dead letter gets a separate item and object.
 //
 // The item decides between concurrent callers (ADR 0024). Each reference has a random token, so
-// that a caller that drops a dead letter removes only the reference that it saw. The caller that
-// removes the last reference deletes the item, if there is no new reference, and then the object.
-// An object's name is never used again: a later reference to the message makes a new item and a new
-// object.
+// that a caller that drops a dead letter removes only the reference that it has read. The caller
+// that removes the last reference deletes the item, unless there is a new reference, and then the
+// object. The name of an object is never used again: a later reference to the message creates a new
+// item and a new object.
 type messages struct {
 	table  calls
 	bodies Bodies
@@ -34,27 +34,28 @@ const (
 	message kind = "message"
 
 	attrObject shard.Attr = "object" // the name of the object
-	attrStored shard.Attr = "stored" // 1 once the object is there
+	attrStored shard.Attr = "stored" // 1 after the object was stored
 	attrRefers shard.Attr = "refers" // how often a reference was added
-	refPrefix             = "ref_"   // followed by a dead letter's id: the token of its reference
+	refPrefix             = "ref_"   // the attribute ref_ + the id of a dead letter contains the token of its reference
 )
 
-// perItem is how many events of a message share an item, and how many references an item takes. A
-// reference has about 70 bytes, and an item has at most 400 KB.
+// perItem is how many events of a message share an item, and how many references may be added to an
+// item. A reference takes about 70 bytes, and an item has at most 400 KB.
 const perItem = 1000
 
-// lone is the id of an item that only this dead letter uses.
-func lone(l deadletter.Letter) string { return l.Hash + "." + l.ID }
+// loneID returns the id of a message item that only one dead letter uses.
+func loneID(l deadletter.Letter) string { return l.Hash + "." + l.ID }
 
-// share is the id of the item that the dead letter of an event refers to.
-func share(hash string, event int) string {
+// sharedID returns the id of the message item to which the dead letter of an event refers.
+func sharedID(hash string, event int) string {
 	if n := event / perItem; n > 0 {
 		return hash + "." + strconv.Itoa(n)
 	}
 	return hash
 }
 
-// ref is a dead letter's reference to its message. The object is named after the item.
+// ref is a dead letter's reference to its message. The name of the object begins with the id of the
+// item.
 type ref struct {
 	hash, object, token string
 }
@@ -66,20 +67,21 @@ func (r ref) item() shard.DocID {
 	return message.doc(share)
 }
 
-// refAttr is the attribute of a reference: the ids of dead letters are letters and digits.
+// refAttr returns the name of the attribute for a reference. The id of a dead letter consists of
+// letters and digits, so it may be part of the name.
 func refAttr(id string) shard.Attr { return shard.Attr(refPrefix + id) }
 
 func equal(attr shard.Attr, text string) shard.Clause {
 	return shard.Clause{{Attr: attr, Op: shard.Equal, Val: shard.Value{Kind: shard.KindString, Text: text}}}
 }
 
-// keep adds a reference to the message, and stores the message if it is not stored yet.
+// keep adds a reference to a message, and stores the message if it is not stored yet.
 func (m messages) keep(ctx context.Context, doing string, l deadletter.Letter) (ref, error) {
 	r := ref{hash: l.Hash, token: rand.Text()}
-	r.object = share(l.Hash, l.Event) + "-" + r.token
+	r.object = sharedID(l.Hash, l.Event) + "-" + r.token
 	old, err := m.refer(ctx, doing, l, r)
 	if _, full := refusal(err); full {
-		r.object = lone(l) + "-" + r.token
+		r.object = loneID(l) + "-" + r.token
 		old, err = m.refer(ctx, doing, l, r)
 	}
 	if err != nil {
@@ -101,13 +103,13 @@ func (m messages) keep(ctx context.Context, doing string, l deadletter.Letter) (
 	return r, err
 }
 
-// refer adds the reference to its item and returns the item before. It is refused if the item is
-// full.
+// refer adds a reference to its item and returns the old item. If the item is full, the write is
+// refused.
 func (m messages) refer(ctx context.Context, doing string, l deadletter.Letter, r ref) (item, error) {
 	return m.table.change(ctx, doing, shard.Write{Doc: r.item(), Cond: []shard.Clause{{
 		{Attr: attrRefers, Op: shard.Absent},
 		{Attr: attrRefers, Op: shard.Less, Val: shard.Value{Kind: shard.KindNumber, Num: perItem}},
-		{Attr: refAttr(l.ID), Op: shard.Exists}, // it already has its place
+		{Attr: refAttr(l.ID), Op: shard.Exists}, // the item already has a reference of this dead letter
 	}}, Update: []shard.Action{
 		{
 			Verb: shard.SetIfAbsent, Attr: attrObject, Val: shard.Value{Kind: shard.KindString, Text: r.object},
@@ -116,10 +118,10 @@ func (m messages) refer(ctx context.Context, doing string, l deadletter.Letter, 
 	}})
 }
 
-// standing is the dead letter's current reference. Its token differs if another caller parks the
-// same dead letter at the same time; the caller then uses that token. It is false if the reference
-// is gone.
-func (m messages) standing(ctx context.Context, id string, r ref) (ref, bool, error) {
+// current returns the current reference of a dead letter, or false if there is none. If another
+// caller parks the same dead letter at the same time, the token differs from the token of r. The
+// caller then uses the returned token.
+func (m messages) current(ctx context.Context, id string, r ref) (ref, bool, error) {
 	it, err := m.table.get(ctx, r.item())
 	f := fields(it)
 	there := f.text(string(attrObject)) == r.object
@@ -127,8 +129,8 @@ func (m messages) standing(ctx context.Context, id string, r ref) (ref, bool, er
 	return r, there && r.token != "", err
 }
 
-// release removes a dead letter's reference, and with the last reference the message. A repeated
-// call completes one that stopped half way.
+// release removes the reference of a dead letter. With the last reference it also removes the
+// message. If release was interrupted, another call completes it.
 func (m messages) release(ctx context.Context, doing, id string, r ref) error {
 	it, err := m.table.change(ctx, doing, shard.Write{
 		Doc: r.item(), Cond: []shard.Clause{equal(refAttr(id), r.token), equal(attrObject, r.object)},
@@ -142,8 +144,8 @@ func (m messages) release(ctx context.Context, doing, id string, r ref) error {
 			return err
 		}
 		f := fields(it)
-		// If the item names another object or is gone, no dead letter refers to this object any
-		// more.
+		// If the item names another object or does not exist, no dead letter refers to this object
+		// any more.
 		if f.text(string(attrObject)) != r.object {
 			break
 		}
@@ -161,16 +163,17 @@ func (m messages) release(ctx context.Context, doing, id string, r ref) error {
 		if err == nil {
 			break
 		}
-		// Refused: another caller added a reference or deleted the item.
+		// A refusal means that another caller added a reference or deleted the item.
 	}
 	return m.bodies.Delete(ctx, r.object)
 }
 
-// ids are the dead letters that refer to a message, except those that have a separate item (lone).
+// ids returns the ids of the dead letters that refer to a message, except dead letters with a
+// separate item (loneID).
 func (m messages) ids(ctx context.Context, hash string) ([]string, error) {
 	var ids []string
 	for n := 0; n < event.MaxEvents; n += perItem {
-		it, err := m.table.get(ctx, message.doc(share(hash, n)))
+		it, err := m.table.get(ctx, message.doc(sharedID(hash, n)))
 		if err != nil {
 			return nil, err
 		}
@@ -183,10 +186,10 @@ func (m messages) ids(ctx context.Context, hash string) ([]string, error) {
 	return ids, nil
 }
 
-// errRefused is DynamoDB's error for a condition that was not met.
+// errRefused is DynamoDB's error for a condition that is not met.
 var errRefused error = &types.ConditionalCheckFailedException{}
 
-// refusal is the answer of DynamoDB that says that a condition was not met.
+// refusal returns DynamoDB's error for a condition that is not met, or false for any other error.
 func refusal(err error) (*types.ConditionalCheckFailedException, bool) {
 	return errors.AsType[*types.ConditionalCheckFailedException](err)
 }

@@ -14,21 +14,22 @@ import (
 )
 
 const (
-	// maxKeys is how many keys one BatchGetItem takes.
+	// maxKeys is how many keys one BatchGetItem request may have.
 	maxKeys = 100
-	// maxReads is how many BatchGetItem calls run at once: 2,000 documents of one turn take three
-	// rounds.
+	// maxReads is how many BatchGetItem requests run at the same time. So the 2,000 documents of a
+	// turn take three rounds.
 	maxReads = 8
-	// maxRounds is how many requests one batch gets while each of them answers a part of the keys.
+	// maxRounds is how many requests are made for one batch at most, if each request answers only a
+	// part of the keys.
 	maxRounds = 10
 )
 
-// Read gets the rows in batches of a hundred, in parallel and bounded.
+// Read gets rows in batches of a hundred. Up to maxReads batches are read at the same time.
 func (t *Table) Read(ctx context.Context, docs []shard.DocID, c shard.Consistency) ([]shard.Row, error) {
 	place := make(map[shard.DocID]int, len(docs))
 	unique := make([]shard.DocID, 0, len(docs))
 	for _, doc := range docs {
-		if _, seen := place[doc]; !seen { // a batch with a key twice is refused
+		if _, seen := place[doc]; !seen { // DynamoDB refuses a batch with equal keys
 			place[doc] = len(unique)
 			unique = append(unique, doc)
 		}
@@ -50,7 +51,7 @@ func (t *Table) Read(ctx context.Context, docs []shard.DocID, c shard.Consistenc
 	return rows, nil
 }
 
-// readBatch reads the items of docs into rows.
+// readBatch reads the items of docs and stores them in rows.
 func (t *Table) readBatch(ctx context.Context, docs []shard.DocID, rows []shard.Row, c shard.Consistency) error {
 	keys := make([]map[string]types.AttributeValue, len(docs))
 	place := make(map[shard.DocID]int, len(docs))
@@ -90,7 +91,7 @@ func (t *Table) readBatch(ctx context.Context, docs []shard.DocID, rows []shard.
 	}
 }
 
-// getItems is one BatchGetItem. It returns the items found and the unprocessed keys.
+// getItems makes one BatchGetItem request. It returns the items and the unprocessed keys.
 func (t *Table) getItems(ctx context.Context, keys []map[string]types.AttributeValue, c shard.Consistency) (items,
 	left []map[string]types.AttributeValue, err error,
 ) {
@@ -110,7 +111,7 @@ func (t *Table) getItems(ctx context.Context, keys []map[string]types.AttributeV
 	return items, left, nil
 }
 
-// Scan reads one page of a segment. The cursor is the last key read.
+// Scan reads one page of a segment. The cursor is the last key of the previous page.
 func (t *Table) Scan(ctx context.Context, segment, segments int, cursor string, limit int) ([]shard.Row, string,
 	error,
 ) {

@@ -10,11 +10,11 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// attrs is every attribute of a row, listed once.
+// attrs lists all attributes of a row. The list is made once.
 var attrs = shard.Attrs()
 
-// encode is a value as DynamoDB stores it: order keys binary, sets of them binary sets, names
-// strings, times and counts numbers.
+// encode returns a value in the form in which DynamoDB stores it. Order keys are binary, and sets
+// of order keys are binary sets. Names are strings; times and counts are numbers.
 func encode(v shard.Value) types.AttributeValue {
 	switch v.Kind {
 	case shard.KindBinary:
@@ -32,9 +32,9 @@ func encode(v shard.Value) types.AttributeValue {
 	}
 }
 
-// decode is the row of an item; nil is an absent item. It ignores unknown attributes: dead letters
-// have such attributes, and a newer schema may. A known attribute with a wrong type is an error:
-// lull must not decide on half a row.
+// decode returns the row of an item. A nil item means that there is no row. decode ignores unknown
+// attributes, because dead letters and newer schemas may have them. A known attribute with a wrong
+// type is an error, because lull must not decide on a part of a row.
 func decode(doc shard.DocID, item map[string]types.AttributeValue) (shard.Row, error) {
 	row := shard.Row{Doc: doc}
 	if len(item) == 0 {
@@ -75,7 +75,7 @@ func value(av types.AttributeValue) (shard.Value, error) {
 	}
 }
 
-// textOf is a string attribute; empty if it is absent.
+// textOf returns the text of a string attribute, or "" if the attribute is absent.
 func textOf(av types.AttributeValue) string {
 	if s, ok := av.(*types.AttributeValueMemberS); ok {
 		return s.Value

@@ -14,8 +14,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Schedule keeps events that are not due yet: facts in the table, messages in Bodies. It is safe
-// for concurrent use.
+// Schedule stores events that are not due yet: their facts in the table, and their messages in
+// Bodies. It is safe for concurrent use.
 type Schedule struct {
 	table  calls
 	bodies Bodies
@@ -26,7 +26,7 @@ var _ schedule.Store = (*Schedule)(nil)
 // NewSchedule returns the scheduled events of a table.
 func NewSchedule(t *Table, bodies Bodies) *Schedule { return &Schedule{t, bodies} }
 
-// maxLoads is how many messages are loaded at once.
+// maxLoads is how many messages are loaded at the same time.
 const maxLoads = 16
 
 // Put stores the message and then the facts, so that every listed item has its message.
@@ -52,8 +52,8 @@ func (s *Schedule) Put(ctx context.Context, it schedule.Item) error {
 	return err
 }
 
-// Due reads the index, earliest first. An item whose message is gone or cannot be read has Unread
-// set, and does not hold up the other items.
+// Due reads the index, earliest first. If the message of an item is missing or cannot be read, the
+// item has Unread set, and the other items are still returned.
 func (s *Schedule) Due(ctx context.Context, until time.Time, cursor string, limit int) ([]schedule.Item, string,
 	error,
 ) {
@@ -78,7 +78,7 @@ func (s *Schedule) Due(ctx context.Context, until time.Time, cursor string, limi
 	return out, next, nil
 }
 
-// load reads the message of an item. If it is gone, the item says so.
+// load reads the message of an item. If the message is missing, load sets Unread.
 func (s *Schedule) load(ctx context.Context, it *schedule.Item) error {
 	body, attrs, found, err := s.bodies.Get(ctx, it.ID)
 	if err == nil && !found {
@@ -88,7 +88,7 @@ func (s *Schedule) load(ctx context.Context, it *schedule.Item) error {
 	return err
 }
 
-// scheduled is an item without its message.
+// scheduled converts a table item into a schedule.Item without the message.
 func scheduled(it item) schedule.Item {
 	f := fields(it)
 	return schedule.Item{
@@ -98,7 +98,7 @@ func scheduled(it item) schedule.Item {
 	}
 }
 
-// List reads the index, earliest first, and loads no message.
+// List reads the index, earliest first. It does not load the messages.
 func (s *Schedule) List(ctx context.Context, doc shard.DocID, cursor string, limit int) ([]schedule.Item, string,
 	error,
 ) {
@@ -121,7 +121,7 @@ func (s *Schedule) list(ctx context.Context, within span, limit, look int, doc s
 	return out, next, nil
 }
 
-// Get reads the facts consistently, then the message.
+// Get reads the facts with a consistent read, and then the message.
 func (s *Schedule) Get(ctx context.Context, id string) (schedule.Item, bool, error) {
 	facts, err := s.table.get(ctx, sched.doc(id))
 	if err != nil || len(facts) == 0 {

@@ -8,17 +8,18 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// The table's shape. The infrastructure and the tests create it from these.
+// The names of the table's keys, attributes and index. Package infra and the tests create the table
+// with them.
 const (
-	PartitionKey   = "doc"                       // string: a document's id, or "!..." for a row of lull's own
-	IndexName      = "waiting"                   // dead letters and scheduled events, in the order of their time
+	PartitionKey   = "doc"                       // string: the id of a document, or "!..." for an item of lull itself
+	IndexName      = "waiting"                   // the index of dead letters and scheduled events, in the order of their time
 	IndexPartition = "bucket"                    // string
 	IndexSort      = "at"                        // string: microseconds with leading zeros, then the id
 	TTLAttribute   = string(shard.AttrExpiresAt) // number, seconds
 )
 
-// Definition is the request that creates the table as the infrastructure does, for tests and
-// emulators: paid by request, the index with all attributes.
+// Definition returns the request that creates the table, for tests and emulators. The table is like
+// the table of package infra: paid by request, and the index contains all attributes.
 func Definition(name string) *sdk.CreateTableInput {
 	text := func(attr string) types.AttributeDefinition {
 		return types.AttributeDefinition{AttributeName: aws.String(attr), AttributeType: types.ScalarAttributeTypeS}

@@ -14,8 +14,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// attemptTimeout bounds one request. DynamoDB normally answers within 20 ms; after this time no
-// answer is to be expected.
+// attemptTimeout is the time-out of one request. DynamoDB normally answers within 20 ms, so a
+// longer wait is useless.
 const attemptTimeout = 2 * time.Second
 
 // Table is the table `shards`. It is safe for concurrent use.
@@ -33,19 +33,19 @@ var (
 	_ shard.Scanner = (*Table)(nil)
 )
 
-// New returns the table of that name. The SDK's own retries are switched off.
+// New returns the table with the given name. It switches off the retries of the SDK.
 func New(cfg aws.Config, name string) *Table {
 	return &Table{api: sdk.NewFromConfig(client.Bounded(cfg, attemptTimeout)), name: name, clk: clock.System{}}
 }
 
-// Counts returns the rows read, the writes sent and the writes refused since the Table was made.
-// Writes include refused writes: each uses its write unit, and the SDK's exception carries no
-// capacity.
+// Counts returns how many rows were read, and how many writes were sent and refused, since the
+// Table was created. writes includes refused writes, because DynamoDB charges for them, too. The
+// SDK's error does not say how much capacity a refused write used.
 func (t *Table) Counts() (reads, writes, refused int64) {
 	return t.reads.Load(), t.writes.Load(), t.refused.Load()
 }
 
-// Write sends the write as one request and returns the old row.
+// Write sends a write as one request, and returns the old row.
 func (t *Table) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 	item, err := t.send(ctx, w)
 	if err == nil {
@@ -63,10 +63,10 @@ func (t *Table) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 	return shard.Row{}, &shard.Refused{Write: w.Transition, Row: row}
 }
 
-// send makes the request, an UpdateItem or a DeleteItem, and returns the old item.
+// send makes an UpdateItem or a DeleteItem request, and returns the old item.
 func (t *Table) send(ctx context.Context, w shard.Write) (item, error) {
 	e := w.Expression()
-	var values item // an empty map is a validation error
+	var values item // must be nil if there are no values: DynamoDB refuses an empty map
 	if len(e.Values) > 0 {
 		values = make(item, len(e.Values))
 	}
@@ -107,7 +107,8 @@ func key(doc shard.DocID) item {
 	return item{PartitionKey: &types.AttributeValueMemberS{Value: string(doc)}}
 }
 
-// text is nil for an empty expression, which DynamoDB would refuse.
+// text returns a pointer to an expression. It returns nil for an empty expression, which DynamoDB
+// would refuse.
 func text(s string) *string {
 	if s == "" {
 		return nil

@@ -93,7 +93,7 @@ func TestWriteIsOneRequestMadeOfItsExpression(t *testing.T) {
 	}
 }
 
-// DynamoDB returns a set in an order of its choice.
+// DynamoDB may return the elements of a set in any order.
 func TestWhatWasTakenBackIsABinarySet(t *testing.T) {
 	t.Parallel()
 	row := shard.Row{Doc: "content#a", TakenBack: shard.KeySetOf("k1", "k2")}
@@ -149,7 +149,7 @@ func TestErrorsAreToldApart(t *testing.T) {
 		{name: "throttling", reply: awstest.Failure(400, "com.amazon.coral.availability#ThrottlingException",
 			"slow down"), throttled: true},
 		{
-			name: "an emulator's spelling of throttling", reply: awstest.Failure(400, "DynamoDB.Throttling", "slow down"),
+			name: "a throttle as an emulator spells it", reply: awstest.Failure(400, "DynamoDB.Throttling", "slow down"),
 			throttled: true,
 		},
 		{
@@ -235,14 +235,14 @@ func TestAnAnswerThatDoesNotComeIsNotTheCallersDeadline(t *testing.T) {
 func TestARowThatCannotBeReadIsAnError(t *testing.T) {
 	t.Parallel()
 	for name, attrs := range map[string]string{
-		"key as text":       `"pending":{"S":"x"}`,
-		"time as text":      `"lease_until":{"S":"x"}`,
-		"fraction":          `"lease_until":{"N":"1.5"}`,
-		"beyond 64 bits":    `"lease_until":{"N":"99999999999999999999"}`,
-		"another type":      `"owner":{"BOOL":true}`,
-		"text as a number":  `"owner":{"N":"1"}`,
-		"list of texts":     `"flight":{"SS":["a"]}`,
-		"number as a class": `"version_class":{"N":"1"}`,
+		"key as text":                       `"pending":{"S":"x"}`,
+		"time as text":                      `"lease_until":{"S":"x"}`,
+		"fraction":                          `"lease_until":{"N":"1.5"}`,
+		"a number beyond 64 bits":           `"lease_until":{"N":"99999999999999999999"}`,
+		"a text attribute of the type BOOL": `"owner":{"BOOL":true}`,
+		"a text attribute of the type N":    `"owner":{"N":"1"}`,
+		"a text attribute of the type SS":   `"flight":{"SS":["a"]}`,
+		"a number as the version class":     `"version_class":{"N":"1"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -267,7 +267,7 @@ func TestReadAsksForEachKeyOnceInBatchesOfAHundred(t *testing.T) {
 		c.Into(t, &r)
 		in := r.RequestItems["shards"]
 		if !in.ConsistentRead {
-			t.Error("the read is not consistent")
+			t.Error("the request does not ask for a consistent read")
 		}
 		mu.Lock()
 		defer mu.Unlock()
@@ -276,7 +276,7 @@ func TestReadAsksForEachKeyOnceInBatchesOfAHundred(t *testing.T) {
 		for _, k := range in.Keys {
 			doc := k["doc"]["S"]
 			seen[doc]++
-			if !strings.HasSuffix(doc, "0") { // those whose number ends in 0 are absent
+			if !strings.HasSuffix(doc, "0") { // the table has no row for a document whose number ends in 0
 				items = append([]string{`{"doc":{"S":"` + doc + `"},"flight":{"S":"` + doc + `"}}`}, items...)
 			}
 		}
@@ -292,11 +292,11 @@ func TestReadAsksForEachKeyOnceInBatchesOfAHundred(t *testing.T) {
 		t.Fatalf("Read: %v", err)
 	}
 	if len(rows) != 500 || len(sizes) != 3 || len(seen) != 250 {
-		t.Errorf("got %d rows from %d requests for %d keys, want 500 from 3 for 250", len(rows), len(sizes), len(seen))
+		t.Errorf("got %d rows from %d requests for %d keys, want 500 rows from 3 requests for 250 keys", len(rows), len(sizes), len(seen))
 	}
 	for doc, n := range seen {
 		if n != 1 {
-			t.Errorf("%s was asked for %d times", doc, n)
+			t.Errorf("the requests named %s %d times, want once", doc, n)
 		}
 	}
 	for i, row := range rows {
@@ -335,7 +335,7 @@ func TestUnprocessedKeysAreAskedForAgain(t *testing.T) {
 	}
 	for _, r := range rows {
 		if r.Flight != "x" {
-			t.Errorf("%s was not read", r.Doc)
+			t.Errorf("the row %s was not read", r.Doc)
 		}
 	}
 }
@@ -381,9 +381,9 @@ func TestScanGoesByKey(t *testing.T) {
 	}
 	rows, next, err = table.Scan(awstest.Context(t), 1, 4, next, 2)
 	if err != nil || len(rows) != 0 || next != "" {
-		t.Errorf("got %v, %q, %v, want the end", rows, next, err)
+		t.Errorf("got %v, next %q, %v; want no rows and no next page", rows, next, err)
 	}
 	if _, _, err := table.Scan(awstest.Context(t), 4, 4, "", 2); err == nil {
-		t.Error("segment 4 of 4: got no error")
+		t.Error("a scan of segment 4 of 0 to 3 returned no error")
 	}
 }

@@ -17,18 +17,18 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Bodies keeps the messages of dead letters and scheduled events byte for byte: they are too large
-// for an item. It is safe for concurrent use.
+// Bodies stores the messages of dead letters and scheduled events, byte for byte, because they are
+// too large for an item. It is safe for concurrent use.
 type Bodies interface {
-	// Put stores the message under the id, and replaces a stored one.
+	// Put stores a message under an id, and replaces an existing message.
 	Put(ctx context.Context, id, body string, attrs map[string]queue.Attribute) error
-	// Get returns the message, or false.
+	// Get returns the message, or false if there is none.
 	Get(ctx context.Context, id string) (body string, attrs map[string]queue.Attribute, found bool, err error)
 	// Delete removes the message; deleting a missing message succeeds.
 	Delete(ctx context.Context, id string) error
 }
 
-// kind is one of the two kinds of items that wait.
+// kind is the kind of an item: a dead letter, a scheduled event or a message.
 type kind string
 
 const (
@@ -36,42 +36,43 @@ const (
 	sched kind = "sched"
 )
 
-// buckets is how many partitions of the index the items of one kind are spread over.
+// buckets is how many partitions the index has for each kind of item.
 const buckets = 8
 
-// doc is the partition key of an item.
+// doc returns the partition key of an item in the table.
 func (k kind) doc(id string) shard.DocID { return shard.DocID("!" + string(k) + "#" + id) }
 
-// id is the id of an item that was read.
+// id returns the id of an item that was read from the table.
 func (k kind) id(f fields) string { return strings.TrimPrefix(f.text(PartitionKey), string(k.doc(""))) }
 
 func (k kind) partition(n uint32) string { return string(k) + "#" + strconv.Itoa(int(n)) }
 
-// bucket is the item's partition in the index.
+// bucket returns the partition of an item in the index.
 func (k kind) bucket(id string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(id))
 	return k.partition(h.Sum32() % buckets)
 }
 
-// moment is a time as the beginning of a sort key: the texts sort like the times.
+// moment converts a time into the beginning of a sort key. These texts sort like the times.
 func moment(t time.Time) string { return fmt.Sprintf("%020d", max(shard.MicrosOf(t), 0)) }
 
-// sortKey is an item's place in the order of its kind, which no other item has.
+// sortKey returns the sort key of an item in the index. Different items have different keys.
 func sortKey(t time.Time, id string) string { return moment(t) + "#" + id }
 
 // span is a range of sort keys: after < key <= to.
 type span struct{ after, to string }
 
-// until ends the span with the moment t, which belongs to it.
+// until returns the span with another end: keys of the time t are included, and later keys are not.
 func (s span) until(t time.Time) span { return span{s.after, moment(t) + "$"} }
 
-// whole is the span of all items after the cursor.
+// whole returns the span of all keys after the cursor.
 func whole(cursor string) span { return span{cursor, "~"} }
 
 type item = map[string]types.AttributeValue
 
-// calls are the calls to the table that the two stores of waiting items need. Tests replace them.
+// calls lists the methods of Table that the stores of dead letters and of scheduled events use.
+// Tests replace these methods.
 type calls interface {
 	get(ctx context.Context, doc shard.DocID) (item, error)
 	change(ctx context.Context, doing string, w shard.Write) (item, error)
@@ -80,7 +81,7 @@ type calls interface {
 		n int, more bool, err error)
 }
 
-// stream reads one partition of the index, page by page.
+// stream is the state of reading one partition of the index, page by page.
 type stream struct {
 	partition string
 	page      []item
@@ -88,9 +89,9 @@ type stream struct {
 	ended     bool
 }
 
-// waiting returns up to limit items of a kind that keep accepts, and the cursor of the next call.
-// They are in the order of their sort keys over all partitions. It looks at no more than look
-// items, so that the call ends even if the filter matches nothing.
+// waiting returns up to limit items of a kind for which keep returns true, and the cursor for the
+// next call. The items of all partitions are sorted by their sort keys. waiting reads at most look
+// items, so that the call ends even if keep accepts none.
 func (t *Table) waiting(ctx context.Context, k kind, within span, limit, look int, keep func(item) bool) ([]item,
 	string, error,
 ) {
@@ -123,7 +124,7 @@ func (t *Table) waiting(ctx context.Context, k kind, within span, limit, look in
 	}
 }
 
-// fill reads the next page of every stream whose page is empty, in parallel.
+// fill reads, in parallel, the next page of every stream whose page is empty.
 func (t *Table) fill(ctx context.Context, streams []*stream, to string, size int) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, s := range streams {
@@ -136,8 +137,8 @@ func (t *Table) fill(ctx context.Context, streams []*stream, to string, size int
 }
 
 func (t *Table) next(ctx context.Context, s *stream, to string, size int) error {
-	// "!" sorts before anything that an id may continue with: so this is the first possible key
-	// after the last one.
+	// "!" sorts before every character of an id. So every key that is greater than s.after is at
+	// least from.
 	from := s.after + "!"
 	if to < from {
 		s.ended = true
@@ -165,8 +166,8 @@ func (t *Table) next(ctx context.Context, s *stream, to string, size int) error 
 	return nil
 }
 
-// countWaiting counts the items of a kind that pass a filter. It stops at atMost; then more says
-// that it did not look at all items.
+// countWaiting counts the items of a kind that match a filter. It stops when the count reaches
+// atMost. more says that it did not read all items.
 func (t *Table) countWaiting(ctx context.Context, k kind, filter string, names map[string]string, values item,
 	atMost int,
 ) (n int, more bool, err error) {
@@ -195,7 +196,8 @@ func (t *Table) countWaiting(ctx context.Context, k kind, filter string, names m
 	return n, false, nil
 }
 
-// first is the stream whose next item has the smallest sort key; nil if all pages are empty.
+// first returns the stream whose next item has the smallest sort key, or nil if all pages are
+// empty.
 func first(streams []*stream) *stream {
 	var best *stream
 	for _, s := range streams {
@@ -206,7 +208,7 @@ func first(streams []*stream) *stream {
 	return best
 }
 
-// get reads one item consistently; nil is an absent item.
+// get reads one item with a consistent read. It returns nil if the item does not exist.
 func (t *Table) get(ctx context.Context, doc shard.DocID) (item, error) {
 	t.reads.Add(1)
 	out, err := t.api.GetItem(ctx, &sdk.GetItemInput{
@@ -218,8 +220,8 @@ func (t *Table) get(ctx context.Context, doc shard.DocID) (item, error) {
 	return out.Item, nil
 }
 
-// change carries out a write of an item that is not a row, and returns the old item; nil is an
-// absent item.
+// change writes an item that is not a row of a document. It returns the old item, or nil if there
+// was none.
 func (t *Table) change(ctx context.Context, doing string, w shard.Write) (item, error) {
 	old, err := t.send(ctx, w)
 	if err != nil {

@@ -25,7 +25,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// bucket makes a bucket at the emulator. Emulators forget it when they stop.
+// bucket creates a bucket at the emulator. The test does not delete the bucket: an emulator forgets
+// it when it stops.
 func bucket(t *testing.T, cfg aws.Config) *s3.Bucket {
 	t.Helper()
 	api := sdk.NewFromConfig(client.Plain(cfg), func(o *sdk.Options) { o.UsePathStyle = true })
@@ -50,15 +51,15 @@ func TestScheduledEventsKeepTheirPromises(t *testing.T) {
 	scheduletest.Run(t, func(*testing.T) schedule.Store { return store })
 }
 
-// query is the part of a query that a scripted index reads.
+// query is the part of a Query request that the scripted index reads.
 type query struct {
 	IndexName                 string
 	Limit                     int
 	ExpressionAttributeValues map[string]map[string]string
 }
 
-// index answers queries from sort keys per partition, at most three at a time and some pages empty,
-// as DynamoDB may.
+// index answers queries from the sort keys of each partition. A page has at most three items, and
+// some pages are empty, as DynamoDB allows.
 type index struct {
 	mu      sync.Mutex
 	keys    map[string][]string
@@ -100,7 +101,7 @@ func TestTheIndexIsMergedInOrderOverItsPartitions(t *testing.T) {
 	const n = 100
 	for i := range n {
 		id := fmt.Sprintf("%04d", i)
-		p := dead.partition(uint32(i*i) % 7) // uneven, and one partition is empty
+		p := dead.partition(uint32(i*i) % 7) // the partitions have different sizes, and one is empty
 		x.keys[p] = append(x.keys[p], fmt.Sprintf("%020d#%s", i/3, id))
 	}
 	table := New(awstest.JSON(t, func(c awstest.Call) awstest.Reply { return x.answer(t, c) }), "shards")
@@ -114,7 +115,7 @@ func TestTheIndexIsMergedInOrderOverItsPartitions(t *testing.T) {
 			}
 			pages++
 			if len(facts) > limit {
-				t.Errorf("limit %d: got %d", limit, len(facts))
+				t.Errorf("limit %d: got a page of %d dead letters", limit, len(facts))
 			}
 			for _, f := range facts {
 				ids = append(ids, f.ID)
@@ -157,11 +158,12 @@ func TestAFilterThatMatchesNothingComesBack(t *testing.T) {
 		}
 	}
 	if calls != 500/(5*lookFactor)-1 {
-		t.Errorf("got %d calls with a cursor, want one behind each %d dead letters but the last", calls, 5*lookFactor)
+		t.Errorf("got %d calls with a cursor, want one after each %d dead letters except the last ones", calls, 5*lookFactor)
 	}
 }
 
-// The first message is gone, the second has a newer schema, and the third can be read.
+// Three events are due. The message of the first event is gone, the second message has a newer
+// schema, and the third message can be read.
 func TestAScheduledEventThatCannotBeReadSaysSo(t *testing.T) {
 	t.Parallel()
 	const due = `{"Items":[{"doc":{"S":"!sched#gone"},"at":{"S":"1"},"not_before":{"N":"1"}},` +
@@ -189,7 +191,7 @@ func TestAScheduledEventThatCannotBeReadSaysSo(t *testing.T) {
 	bodies.broken["there"] = errors.New("try again")
 	answered.Store(false)
 	if _, _, err := NewSchedule(table, bodies).Due(awstest.Context(t), time.UnixMilli(2), "", 10); err == nil {
-		t.Error("no error, though a message may be readable later")
+		t.Error("Due returned no error, although the message may be readable later")
 	}
 }
 
@@ -197,18 +199,18 @@ func TestARowOfADocumentNeverCarriesTheIndex(t *testing.T) {
 	t.Parallel()
 	for _, a := range attrs {
 		if string(a) == IndexPartition || string(a) == IndexSort || string(a) == PartitionKey {
-			t.Errorf("attribute %s of a row is a key of the table or its index", a)
+			t.Errorf("a row of a document has the attribute %s, which is a key of the table or its index", a)
 		}
 	}
 }
 
-// counted are bodies in memory that count what is asked of them.
+// counted keeps bodies in memory and counts the calls of Put.
 type counted struct {
 	mu       sync.Mutex
 	bodies   map[string]string
-	broken   map[string]error // what Get returns, by id
+	broken   map[string]error // the error that Get returns, by id
 	puts     int
-	onDelete func() // before the next one; nil for nothing
+	onDelete func() // runs before the next Delete; nil if nothing shall run
 }
 
 func (c *counted) Put(_ context.Context, id, body string, _ map[string]queue.Attribute) error {
@@ -260,33 +262,34 @@ func TestAMessageOfManyDeadEventsIsStoredOnce(t *testing.T) {
 		}
 	}
 	if bodies.puts != 1 || len(bodies.bodies) != 1 {
-		t.Errorf("%d puts into %d objects, want one", bodies.puts, len(bodies.bodies))
+		t.Errorf("Park made %d puts into %d objects, want one put and one object", bodies.puts, len(bodies.bodies))
 	}
 	_, before, _ := table.Counts()
 	if _, err := store.Park(t.Context(), letters[0]); err != nil {
 		t.Fatal(err)
 	}
 	if _, after, _ := table.Counts(); after != before {
-		t.Errorf("%d writes for what an earlier try had stored, want none", after-before)
+		t.Errorf("a repeated Park made %d writes, want none", after-before)
 	}
 	for _, l := range letters {
 		if len(bodies.bodies) != 1 {
-			t.Fatalf("%d objects, and %s is still there", len(bodies.bodies), l.ID)
+			t.Fatalf("there are %d objects before the drop of dead letter %s, want one", len(bodies.bodies), l.ID)
 		}
 		if err := store.Drop(t.Context(), l.ID); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if len(bodies.bodies) != 0 {
-		t.Errorf("%d objects after the last dead letter went, want none", len(bodies.bodies))
+		t.Errorf("there are %d objects after the last dead letter was dropped, want none", len(bodies.bodies))
 	}
 	hash := deadletter.Hash("one message", nil)
 	if it, err := store.table.get(t.Context(), message.doc(hash)); err != nil || it != nil {
-		t.Errorf("the message's item is %v, error %v, want none", it, err)
+		t.Errorf("the table has the message item %v, error %v; want neither", it, err)
 	}
 }
 
-// The last dead letter of a message goes, and another one comes before the object is deleted.
+// The last dead letter of a message is dropped. Before its object is deleted, another dead letter
+// of that message is parked.
 func TestWhoParksWhileTheMessageGoesKeepsIt(t *testing.T) {
 	t.Parallel()
 	cfg := awstest.Emulator(t)
@@ -309,8 +312,8 @@ func TestWhoParksWhileTheMessageGoesKeepsIt(t *testing.T) {
 	}
 }
 
-// A caller that drops a dead letter may be killed between any two calls. Then the dead letter is
-// dropped again, or parked again first.
+// A caller that drops a dead letter may be killed between any two calls. Afterwards, in one case,
+// the dead letter is only dropped again. In the other case, it is parked again first.
 func TestDroppingThatEndedHalfWayGoesOn(t *testing.T) {
 	t.Parallel()
 	cfg := awstest.Emulator(t)
@@ -333,7 +336,7 @@ func TestDroppingThatEndedHalfWayGoesOn(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := refOf(fields(it))
-			// This repeats the calls of release that were made before the kill.
+			// These writes repeat the calls that release made before the kill.
 			for _, w := range []shard.Write{
 				{Doc: r.item(), Update: []shard.Action{setText(string(refAttr("a")), "")}}, {Doc: r.item(), Drop: true},
 			}[:min(calls, 2)] {
@@ -347,23 +350,24 @@ func TestDroppingThatEndedHalfWayGoesOn(t *testing.T) {
 			if parkAgain {
 				park(deadletter.Again)
 				if got, ok, err := store.Get(t.Context(), "a"); err != nil || !ok || got.Body != l.Body {
-					t.Fatalf("after %d calls of a drop and parking again: %q, %v, %v", calls, got.Body, ok, err)
+					t.Fatalf("after %d calls of a drop and a second Park, Get returned %q, %v, %v", calls, got.Body, ok, err)
 				}
 			}
 			if err := store.Drop(t.Context(), "a"); err != nil {
 				t.Fatal(err)
 			}
 			if parkAgain && calls == 2 {
-				continue // the object of the half drop stays behind
+				continue // the object of the interrupted drop remains
 			}
 			if _, ok, _ := store.Get(t.Context(), "a"); ok || len(bodies.bodies) != 0 {
-				t.Errorf("after %d calls of a drop and another: there %v, %d objects", calls, ok, len(bodies.bodies))
+				t.Errorf("after %d calls of a drop and a second drop: the dead letter exists: %v; there are %d objects", calls, ok, len(bodies.bodies))
 			}
 		}
 	}
 }
 
-// Earlier versions kept a message for each dead letter, under its id and without a hash.
+// Earlier versions of lull stored one message for each dead letter, under the id of the dead letter
+// and without a hash.
 func TestADeadLetterOfAnEarlierVersionKeepsItsMessage(t *testing.T) {
 	t.Parallel()
 	cfg := awstest.Emulator(t)
@@ -394,11 +398,12 @@ func TestADeadLetterOfAnEarlierVersionKeepsItsMessage(t *testing.T) {
 		t.Errorf("listed %v, %v", list, err)
 	}
 	if err := store.Drop(t.Context(), "old"); err != nil || len(bodies.bodies) != 0 {
-		t.Errorf("drop: %v, %d messages", err, len(bodies.bodies))
+		t.Errorf("Drop returned %v, and %d messages remain; want none", err, len(bodies.bodies))
 	}
 }
 
-// Counting transfers no item, goes through every partition page by page, and ends soon.
+// A count transfers no item and reads every partition page by page. It ends as soon as the number
+// reaches the limit.
 func TestWhatIsParkedIsCountedInTheIndex(t *testing.T) {
 	t.Parallel()
 	const inPage, pages = 1000, 3 // of each partition
@@ -419,7 +424,7 @@ func TestWhatIsParkedIsCountedInTheIndex(t *testing.T) {
 		defer mu.Unlock()
 		bucket := q.ExpressionAttributeValues[":bucket"]["S"]
 		if at := q.ExclusiveStartKey["at"]["N"]; at != "" && at != fmt.Sprint(asked[bucket]) {
-			t.Errorf("partition %s goes on behind page %s, want %d", bucket, at, asked[bucket])
+			t.Errorf("partition %s continues after page %s, want page %d", bucket, at, asked[bucket])
 		}
 		if asked[bucket]++; asked[bucket] == pages {
 			return awstest.Reply{Body: fmt.Sprintf(`{"Count":%d,"ScannedCount":%[1]d}`, inPage)}
@@ -443,7 +448,7 @@ func TestWhatIsParkedIsCountedInTheIndex(t *testing.T) {
 			queries += n
 		}
 		if n != test.want || more != test.more || queries != test.queries || err != nil {
-			t.Errorf("at most %d: %d, %v, %v, after %d queries, want %+v", test.atMost, n, more, err, queries, test)
+			t.Errorf("with the limit %d: got %d, more %v, error %v, after %d queries; want %+v", test.atMost, n, more, err, queries, test)
 		}
 	}
 }

@@ -1,8 +1,9 @@
-// Package enrichers opens the enrichers of the settings with their credentials. The functions and
-// the command line both use it.
+// Package enrichers opens the enrichers that the settings name, with their credentials. The
+// functions and the command line use it.
 //
-// A secret is read when it is first needed, and again after a few minutes. A function is invoked by
-// one signed request: the service's own client would add 500 KB to the index function.
+// A secret is read when it is first needed, and again after a few minutes. An enricher that is a
+// Lambda function is invoked with one signed HTTP request. The SDK's client for Lambda would add
+// 500 KB to the index function.
 package enrichers
 
 import (
@@ -29,7 +30,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Open opens the enrichers of the collections of a sink. It sends nothing to them.
+// Open opens the enrichers for the collections of a sink. It sends nothing to the enrichers.
 func Open(
 	ctx context.Context,
 	cfg *config.Config,
@@ -63,7 +64,7 @@ func open(ctx context.Context, e *config.Enrich, from sinks.Account) (enrich.Cal
 	return newFunction(account, e.FunctionARN), nil
 }
 
-// function is a Lambda function that is invoked for each request.
+// function is an enricher that is a Lambda function.
 type function struct {
 	cfg  aws.Config
 	arn  string
@@ -95,8 +96,8 @@ func (f *function) Call(ctx context.Context, request []byte) ([]byte, error) {
 	return httpcall.Do(faulty{f.cfg.HTTPClient}, req)
 }
 
-// faulty returns an error if the answer says that the function failed: then its body is the
-// function's error.
+// faulty returns an error if the answer says that the function failed. The body of such an answer
+// is the error of the function, and not an enrichment.
 type faulty struct{ aws.HTTPClient }
 
 func (c faulty) Do(r *http.Request) (*http.Response, error) {
@@ -108,7 +109,7 @@ func (c faulty) Do(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// endpoint is the service's address in the function's region and partition.
+// endpoint returns the address of Lambda in the region and the partition of the function.
 func (f *function) endpoint(region string) string {
 	if f.cfg.BaseEndpoint != nil {
 		return strings.TrimRight(*f.cfg.BaseEndpoint, "/")

@@ -13,26 +13,26 @@ import (
 	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// Batch is an SQS event as read.
+// Batch is a parsed SQS event.
 type Batch struct {
 	Queue    string // the name of the queue that the records come from
 	Messages []queue.Message
 	Unread   []string // ids of records that cannot be read
 }
 
-// errNoBatch says that the payload is not an SQS event. Its text quotes nothing of the payload.
+// errNoBatch says that the payload is not an SQS event. It does not quote the payload.
 var errNoBatch = errors.New("the event is not a batch of SQS messages")
 
-// maxMillis bounds times: the year 9999.
+// maxMillis is the latest accepted time, in the year 9999.
 const maxMillis = 253_402_300_799_999
 
 // ReadBatch reads an SQS event. It fails if the payload is not an SQS event, or if a record has no
-// id by which it could be reported. The batch does not refer to the payload.
+// id, because such a record cannot be reported. The batch shares no memory with the payload.
 func ReadBatch(payload []byte) (Batch, error) {
 	if !gjson.ValidBytes(payload) {
 		return Batch{}, errNoBatch
 	}
-	records := gjson.ParseBytes(payload).Get("Records") // ParseBytes copies: the runtime reuses its buffer
+	records := gjson.ParseBytes(payload).Get("Records") // ParseBytes copies the payload, because the runtime reuses its buffer
 	if !records.IsArray() {
 		return Batch{}, errNoBatch
 	}
@@ -63,7 +63,7 @@ func ReadBatch(payload []byte) (Batch, error) {
 	return b, nil
 }
 
-// reading holds the facts of one record that are not part of its message.
+// reading contains the parts of a record that do not belong to its message.
 type reading struct {
 	source, queue string
 	body, bad     bool
@@ -136,10 +136,10 @@ func messageAttribute(v gjson.Result) (queue.Attribute, bool) {
 	return a, err == nil && a.Type != ""
 }
 
-// queueName is the last part of a queue's ARN or URL.
+// queueName returns the last part of the ARN or URL of a queue.
 func queueName(s string) string { return s[strings.LastIndexAny(s, ":/")+1:] }
 
-// Answer is the answer to an event source mapping: the messages that must stay.
+// Answer returns the answer to an event source mapping, which names the failed messages.
 func Answer(failed []string) []byte {
 	type failure struct {
 		ItemIdentifier string `json:"itemIdentifier"`
@@ -152,7 +152,7 @@ func Answer(failed []string) []byte {
 	}
 	out, err := json.Marshal(answer)
 	if err != nil {
-		panic(err) // texts: cannot happen
+		panic(err) // cannot happen: the answer contains only texts
 	}
 	return out
 }

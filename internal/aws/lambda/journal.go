@@ -15,7 +15,7 @@ import (
 	"github.com/lullhq/lull/internal/seam/journal"
 )
 
-// Journal passes each note of a function to its metrics, its decision log and its traces.
+// Journal passes each note of a function to the metrics, the decision log and the traces.
 type Journal struct {
 	*metrics.Counters
 	Log *decisionlog.Log
@@ -34,15 +34,15 @@ func NewJournal(out io.Writer, level slog.Level, base metrics.Base) *Journal {
 	}
 }
 
-// Note counts the note and logs it.
+// Note counts a note, logs it, and passes it to the traces.
 func (j *Journal) Note(n journal.Note) {
 	j.Counters.Note(n)
 	j.Log.Note(n)
 	j.Traces.Note(n)
 }
 
-// finish ends every invocation. It writes the metrics, including the table's requests since the
-// last invocation.
+// finish is called at the end of every invocation. It writes the metrics, including the requests to
+// the table since the last invocation.
 func (j *Journal) finish(ctx context.Context) {
 	if j.rows != nil {
 		reads, writes, refused := j.rows()
@@ -58,7 +58,7 @@ func (j *Journal) finish(ctx context.Context) {
 	j.Flush(time.Now(), request(ctx))
 }
 
-// request is the id of the invocation; empty outside Lambda.
+// request returns the id of the invocation, or "" outside Lambda.
 func request(ctx context.Context) string {
 	if lc, ok := lambdacontext.FromContext(ctx); ok {
 		return lc.AwsRequestID
@@ -66,7 +66,7 @@ func request(ctx context.Context) string {
 	return ""
 }
 
-// guard calls f and turns a panic into an error, which is counted and logged.
+// guard calls f. If f panics, guard counts and logs the panic, and returns it as an error.
 func guard[T any](j *Journal, f func() (T, error)) (out T, err error) {
 	if p := fanout.Catch(func() { out, err = f() }); p != nil {
 		j.Count(metrics.Panics, 1)

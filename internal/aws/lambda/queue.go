@@ -9,30 +9,31 @@ import (
 	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// Handler handles raw invocations: aws-lambda-go calls it.
+// Handler handles an invocation as bytes. Package aws-lambda-go calls it.
 type Handler interface {
 	Invoke(ctx context.Context, payload []byte) ([]byte, error)
 }
 
-// Handle works on messages of one queue and returns the ids of the messages that must stay. receive
-// and dlq implement it.
+// Handle handles messages of one queue and returns the ids of the messages that must stay in the
+// queue. receive and dlq implement it.
 type Handle func(ctx context.Context, msgs []queue.Message) (failed []string)
 
-// Queues is a function behind event source mappings: one Handle for each queue, by its name.
+// Queues is the handler of a function behind event source mappings. It has one Handle for each
+// queue, by the name of the queue.
 type Queues struct {
 	Handles map[string]Handle
-	Limit   time.Duration // the function's time-out by the settings
+	Limit   time.Duration // the time-out of the function in the settings
 	Journal *Journal
 }
 
 var _ Handler = (*Queues)(nil)
 
 // answerMargin is the time between the end of the handle's context and the end of the invocation.
-// The handle returns and the answer leaves in this time.
+// In this time, the handle must return, and the answer must be sent.
 const answerMargin = 500 * time.Millisecond
 
-// Invoke handles one batch. It fails only if the payload is not an SQS event: then it cannot report
-// single messages, and all messages stay.
+// Invoke handles one batch. It fails only if the payload is not an SQS event. Invoke cannot report
+// single messages then, so all messages stay.
 func (q *Queues) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	defer q.Journal.finish(ctx)
 	batch, err := ReadBatch(payload)
@@ -63,9 +64,9 @@ func (q *Queues) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	return Answer(failed), nil
 }
 
-// isolate handles the messages. If that panics, it handles each half, until the messages that cause
-// the panic are alone. Steps before the panic are repeated, which is harmless. When time runs out,
-// the other messages stay.
+// isolate calls handle with the messages. If handle panics, isolate calls it with each half, until
+// the messages that cause the panic are alone. Steps before the panic are repeated, which is
+// harmless. If there is no time left, the remaining messages stay in the queue.
 func (q *Queues) isolate(ctx context.Context, handle Handle, msgs []queue.Message) []string {
 	failed, err := guard(q.Journal, func() ([]string, error) { return handle(ctx, msgs), nil })
 	if err == nil {
@@ -79,8 +80,8 @@ func (q *Queues) isolate(ctx context.Context, handle Handle, msgs []queue.Messag
 	return append(q.isolate(ctx, handle, msgs[:half]), q.isolate(ctx, handle, msgs[half:])...)
 }
 
-// idsInBatch keeps only ids of the batch, each once. An unknown or empty id would fail the whole
-// batch.
+// idsInBatch returns only failed ids that are in the batch, each once. An unknown or empty id would
+// make the mapping keep the whole batch.
 func idsInBatch(failed []string, msgs []queue.Message) []string {
 	mine := make(map[string]bool, len(msgs))
 	for i := range msgs {
@@ -104,8 +105,9 @@ func ids(msgs []queue.Message) []string {
 	return out
 }
 
-// within is the context of the work. It ends margin before the invocation's deadline, and at most
-// limit minus margin from now. So it also ends if the invocation has no deadline.
+// within returns a context for the work of an invocation. It ends margin before the deadline of the
+// invocation, and at the latest limit minus margin from now. So it also ends if the invocation has
+// no deadline.
 func within(ctx context.Context, limit, margin time.Duration) (context.Context, context.CancelFunc) {
 	end := time.Now().Add(limit)
 	if deadline, ok := ctx.Deadline(); ok && deadline.Before(end) {

@@ -23,32 +23,33 @@ import (
 	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// Names of the environment's variables. They hold only names and ARNs; the settings say what a
-// function does.
+// The names of the environment variables. Most of them contain the name or the ARN of a resource.
+// The settings say what a function does.
 const (
-	EnvSink      = "LULL_SINK"           // the sink's name in the settings
-	EnvTable     = "LULL_TABLE"          // the table's name
-	EnvBucket    = "LULL_BUCKET"         // the bucket's name
-	EnvLiveQueue = "LULL_LIVE_QUEUE_URL" // the sink's live queue
-	EnvBulkQueue = "LULL_BULK_QUEUE_URL" // the sink's bulk queue
-	EnvDeadQueue = "LULL_DEAD_QUEUE_URL" // the sink's dead-letter queue
-	EnvExpress   = "LULL_EXPRESS_ARN"    // the sink's Express state machine
-	EnvStandard  = "LULL_STANDARD_ARN"   // the sink's Standard state machine
+	EnvSink      = "LULL_SINK"           // the name of the sink in the settings
+	EnvTable     = "LULL_TABLE"          // the name of the table
+	EnvBucket    = "LULL_BUCKET"         // the name of the bucket
+	EnvLiveQueue = "LULL_LIVE_QUEUE_URL" // the URL of the sink's live queue
+	EnvBulkQueue = "LULL_BULK_QUEUE_URL" // the URL of the sink's bulk queue
+	EnvDeadQueue = "LULL_DEAD_QUEUE_URL" // the URL of the sink's dead-letter queue
+	EnvExpress   = "LULL_EXPRESS_ARN"    // the ARN of the sink's Express state machine
+	EnvStandard  = "LULL_STANDARD_ARN"   // the ARN of the sink's Standard state machine
 	EnvLogLevel  = "LULL_LOG_LEVEL"      // DEBUG, INFO, WARN or ERROR; INFO if it is missing
-	// EnvSenders are the ids of the roles that send in lull's name, parted by commas (ADR 0057).
+	// EnvSenders contains the ids of the roles that send messages as lull, separated by commas (ADR
+	// 0057).
 	EnvSenders = "LULL_SENDERS"
-	// EnvSettings are the settings in JSON. A stack that is made from a release's template uses it:
-	// its programs have no SettingsFile. Secrets are never part of settings.
+	// EnvSettings contains the settings as JSON. A stack that is created from the template of a
+	// release uses it, because its programs have no SettingsFile. Settings never contain secrets.
 	EnvSettings = "LULL_SETTINGS"
 )
 
-// DLQTimeout is the time-out of dlq, for which the settings have none.
+// DLQTimeout is the time-out of the function dlq. The settings have no field for it.
 const DLQTimeout = 30 * time.Second
 
 // SettingsFile is the name of the settings file in the folder of a function's binary.
 const SettingsFile = "config.json"
 
-// Setup holds everything from which Wire makes a function's handler.
+// Setup contains what Wire needs to make the handler of a function.
 type Setup struct {
 	Config  *config.Config
 	Sink    string
@@ -58,7 +59,8 @@ type Setup struct {
 	missing []string
 }
 
-// Name is the value of a required variable. Missing reports all missing variables at once.
+// Name returns the value of a required environment variable. Missing later reports all missing
+// variables at once.
 func (s *Setup) Name(variable string) string {
 	v := s.Getenv(variable)
 	if v == "" {
@@ -67,13 +69,14 @@ func (s *Setup) Name(variable string) string {
 	return v
 }
 
-// Senders are the roles that send in lull's name.
+// Senders returns the ids of the roles that send messages as lull.
 func (s *Setup) Senders() queue.Senders { return strings.Split(s.Name(EnvSenders), ",") }
 
-// QueueName is the name of the queue with the URL in that variable.
+// QueueName returns the name of the queue whose URL is in the given environment variable.
 func (s *Setup) QueueName(variable string) string { return queueName(s.Getenv(variable)) }
 
-// Missing is an error that names every variable that Name did not find, nil for none.
+// Missing returns an error that names every variable that Name did not find, or nil if all were
+// found.
 func (s *Setup) Missing() error {
 	if len(s.missing) == 0 {
 		return nil
@@ -81,18 +84,19 @@ func (s *Setup) Missing() error {
 	return fmt.Errorf("environment: not set: %s", strings.Join(s.missing, ", "))
 }
 
-// Table adds the table's requests to the metrics of each invocation.
+// Table adds the numbers of requests to the table to the metrics of each invocation.
 func (s *Setup) Table(counts func() (reads, writes, refused int64)) { s.Journal.rows = counts }
 
-// Wire makes a function's handler. It makes no request: a request that fails for a moment belongs
-// to the first use, where it is retried.
+// Wire makes the handler of a function. It must not send requests, because at this point a request
+// that fails would not be retried.
 type Wire func(*Setup) (Handler, error)
 
-// MemoryLimit is how many bytes a function with so many MB may use before the garbage collector
-// works harder. The rest is for memory that only the platform counts.
+// MemoryLimit returns the soft memory limit in bytes for a function with the given memory in MB.
+// Above the limit, the garbage collector works harder. The rest is for memory that Go does not
+// count.
 func MemoryLimit(megabytes int64) int64 { return megabytes << 20 / 8 * 5 }
 
-// Main runs a function. It does not return.
+// Main runs a function. It never returns.
 func Main(function string, wire Wire) {
 	if mb, err := strconv.ParseInt(os.Getenv("AWS_LAMBDA_FUNCTION_MEMORY_SIZE"), 10, 32); err == nil && mb > 0 {
 		debug.SetMemoryLimit(MemoryLimit(mb))
@@ -100,8 +104,8 @@ func Main(function string, wire Wire) {
 	runtime.Start(New(function, os.Getenv, folders(os.Getenv), os.Stdout, wire))
 }
 
-// folders are the places for the settings: the folder of the binary, otherwise the folder in which
-// Lambda puts a function's code.
+// folders returns the folders in which the settings file may be: the folder of the binary, and the
+// folder in which Lambda puts the code of a function.
 func folders(getenv func(string) string) []string {
 	var out []string
 	if exe, err := os.Executable(); err == nil {
@@ -113,9 +117,9 @@ func folders(getenv func(string) string) []string {
 	return out
 }
 
-// New makes the handler of a function from its environment and its settings. The settings are in
-// EnvSettings, otherwise in the first of the folders that has them. If either is wrong, the handler
-// refuses every invocation and says why.
+// New makes the handler of a function from its environment and its settings. The settings come from
+// EnvSettings, otherwise from the first of the folders that has a settings file. If the environment
+// or the settings are invalid, the handler refuses every invocation and logs the reason.
 func New(function string, getenv func(string) string, folders []string, out io.Writer, wire Wire) Handler {
 	s := &Setup{Getenv: getenv, Sink: getenv(EnvSink)}
 	cfg, err := settings(getenv(EnvSettings), folders)
@@ -141,7 +145,7 @@ func New(function string, getenv func(string) string, folders []string, out io.W
 	return &invocations{h, s.Journal}
 }
 
-// invocations sets the id of the invocation in the log's lines.
+// invocations is a handler that adds the id of the invocation to log lines.
 type invocations struct {
 	Handler
 	journal *Journal
@@ -152,8 +156,8 @@ func (i *invocations) Invoke(ctx context.Context, payload []byte) ([]byte, error
 	return i.Handler.Invoke(ctx, payload)
 }
 
-// stackOf is the stack of a function that is named <stack>-<sink>-<function>. The metrics need it
-// if the settings cannot be read.
+// stackOf returns the name of the stack from the name of a function, which is
+// <stack>-<sink>-<function>. The metrics need it if the settings cannot be read.
 func stackOf(name, sink, function string) string {
 	stack, _ := strings.CutSuffix(name, "-"+sink+"-"+function)
 	return stack
@@ -188,8 +192,8 @@ func (s *Setup) checkSink() error {
 	return nil
 }
 
-// Refusal is a function with bad settings. It reports every message as failed, fails every other
-// invocation, and logs the reason each time.
+// Refusal is the handler of a function with invalid settings. It reports every message as failed,
+// fails every other invocation, and logs the reason each time.
 type Refusal struct {
 	Err     error
 	Journal *Journal
@@ -197,14 +201,14 @@ type Refusal struct {
 
 var _ Handler = (*Refusal)(nil)
 
-// Invoke refuses.
+// Invoke refuses an invocation.
 func (r *Refusal) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	defer r.Journal.finish(ctx)
 	r.Journal.Count(metrics.ConfigurationErrors, 1)
 	batch, err := ReadBatch(payload)
 	said := []any{"error", r.Err.Error()}
 	if s, no := ReadState(payload); err != nil && no == nil {
-		said = append(said, "flight", string(s.Flight)) // the flight that waits for better settings, or ends
+		said = append(said, "flight", string(s.Flight)) // the flight waits until the settings are corrected, or ends
 	}
 	r.Journal.Log.Error("bad settings", said...)
 	if err != nil {

@@ -7,10 +7,10 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// Task is a function that an EventBridge rule invokes. It reads only the event's time: when the
-// rule fired, by EventBridge's clock.
+// Task is the handler of a function that an EventBridge rule invokes. It reads only the time of the
+// event: when the rule fired, by EventBridge's clock.
 type Task struct {
-	// Run gets the zero time if the event has no time.
+	// Run runs the task. fired is the zero time if the event has no time.
 	Run     func(ctx context.Context, fired time.Time) error
 	Limit   time.Duration // the function's time-out
 	Journal *Journal
@@ -18,8 +18,8 @@ type Task struct {
 
 var _ Handler = (*Task)(nil)
 
-// Invoke runs the task. An error fails the invocation. The platform counts and retries a failed
-// invocation.
+// Invoke runs the task. If the task returns an error, the invocation fails. Lambda counts and
+// retries a failed invocation.
 func (t *Task) Invoke(ctx context.Context, event []byte) (out []byte, err error) {
 	defer t.Journal.finish(ctx)
 	call, cancel := within(ctx, t.Limit, answerMargin)

@@ -17,21 +17,23 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Turn is the index function behind the state machine: a state in, the next one out.
+// Turn is the handler of the index function, which the state machine invokes. It gets the state of
+// a flight and returns the next state.
 type Turn struct {
 	Take    func(ctx context.Context, s flight.State) (flight.State, error)
-	Limit   time.Duration // the function's time-out by the settings, from which leases are computed
+	Limit   time.Duration // the time-out of the function in the settings, from which leases are computed
 	Journal *Journal
 }
 
 var _ Handler = (*Turn)(nil)
 
-// limitSlack is how much longer than the settings say an invocation may seem to last: the runtime's
-// clock may differ from ours. The guard of every lease, at least two seconds, covers it.
+// limitSlack is how much longer an invocation may seem to last than the settings say. The clock of
+// Lambda may differ from the clock of the function. The guard of every lease is at least two
+// seconds, which covers that difference.
 const limitSlack = time.Second
 
-// Invoke takes one turn. After any error the outcome is unknown: the state machine retries when the
-// lease of a lost invocation has certainly ended.
+// Invoke runs one turn. After any error the outcome is unknown. The state machine retries the turn
+// only after the lease of a lost invocation has certainly ended.
 func (t *Turn) Invoke(ctx context.Context, payload []byte) (out []byte, err error) {
 	defer t.Journal.finish(ctx)
 	defer func() {
@@ -45,10 +47,10 @@ func (t *Turn) Invoke(ctx context.Context, payload []byte) (out []byte, err erro
 		t.Journal.Count(metrics.InvalidEvents, 1)
 		return nil, err
 	}
-	// The delay between WakeAt and Entered is the state machine's share of a document's age.
+	// The time between WakeAt and Entered is the delay that the state machine caused.
 	t.Journal.Log.Debug("turn", "flight", string(s.Flight), "wake", s.WakeAt, "entered", s.Entered.Time())
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) > t.Limit+limitSlack {
-		// Leases would end while this invocation may still write.
+		// A lease could end while this invocation still writes.
 		t.Journal.Count(metrics.ConfigurationErrors, 1)
 		return nil,
 			fmt.Errorf("this function may run for %s, but index.timeout is %s: deploy both with the same number",
@@ -63,10 +65,10 @@ func (t *Turn) Invoke(ctx context.Context, payload []byte) (out []byte, err erro
 	return json.Marshal(next)
 }
 
-// ReadState reads the payload of a turn: the state, in startedAt when the execution began, and in
-// enteredAt when it came to this turn. JSONata may write whole numbers as 1763665205000000,
-// 1.763665205E15 or 1763665205000000.0. From a state with a newer schema, ReadState reads only the
-// schema and the flight.
+// ReadState parses the payload of a turn. It contains the state, in startedAt the start of the
+// execution, and in enteredAt the start of this turn. JSONata may write whole numbers as
+// 1763665205000000, 1.763665205E15 or 1763665205000000.0. From a state with a newer schema,
+// ReadState reads only the schema and the flight.
 func ReadState(payload []byte) (flight.State, error) {
 	if !gjson.ValidBytes(payload) || !gjson.ParseBytes(payload).IsObject() {
 		return flight.State{}, errNoState
@@ -97,7 +99,8 @@ func ReadState(payload []byte) (flight.State, error) {
 
 var errNoState = errors.New("the event is not a state of a flight")
 
-// plainState is the state with its numbers as integers, without what the state machine added.
+// plainState returns the JSON of the state, with numbers as integers, and without the members that
+// the state machine added.
 func plainState(in gjson.Result) (plain []byte, began, entered time.Time, err error) {
 	plain = append(make([]byte, 0, len(in.Raw)), '{')
 	in.ForEach(func(key, value gjson.Result) bool {
@@ -106,7 +109,7 @@ func plainState(in gjson.Result) (plain []byte, began, entered time.Time, err er
 		case key.Str == "startedAt", key.Str == "enteredAt":
 			at := &began
 			if key.Str == "enteredAt" {
-				if value.Type == gjson.Null { // an older state machine does not set it
+				if value.Type == gjson.Null { // an older state machine does not set enteredAt
 					return true
 				}
 				at = &entered
@@ -131,8 +134,8 @@ func plainState(in gjson.Result) (plain []byte, began, entered time.Time, err er
 	return append(plain, '}'), began, entered, err
 }
 
-// whole reads a whole number in any of JSON's spellings. It refuses a number above 2^53 that is not
-// spelt as an integer: it was a float on its way and may be rounded.
+// whole parses a whole number in any spelling that JSON permits. It refuses a number above 2^53
+// that is not written as an integer, because such a number was a float before and may be rounded.
 func whole(raw string) (int64, error) {
 	if n, err := strconv.ParseInt(raw, 10, 64); err == nil {
 		return n, nil

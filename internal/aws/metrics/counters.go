@@ -8,26 +8,26 @@ import (
 	"github.com/lullhq/lull/internal/seam/journal"
 )
 
-// These metrics do not come from notes.
+// Metrics that do not come from notes.
 const (
-	// ConfigurationErrors counts starts with settings that the function refuses: it does nothing
-	// until they are fixed.
+	// ConfigurationErrors counts invocations that the function refuses because of its settings or
+	// of the settings of AWS.
 	ConfigurationErrors = "ConfigurationErrors"
 	Panics              = "Panics"        // a batch or a turn ended in a panic
-	InvalidEvents       = "InvalidEvents" // an invocation, or a record of it, that the function cannot read
-	TurnsLost           = "TurnsLost"     // a turn ended in an error: the state machine tries it again
-	RowReads            = "RowReads"      // rows requested
+	InvalidEvents       = "InvalidEvents" // an invocation, or a record of an invocation, that the function cannot read
+	TurnsLost           = "TurnsLost"     // a turn ended with an error: the state machine retries the turn
+	RowReads            = "RowReads"      // rows that were requested
 	RowWrites           = "RowWrites"     // conditional writes, including the refused writes
-	RowRefusals         = "RowRefusals"   // conditional writes refused: each costs its unit, too
+	RowRefusals         = "RowRefusals"   // refused conditional writes, which DynamoDB charges, too
 )
 
-// OldestAge is how old the oldest message of a batch of receive was, in seconds, by lane. SQS's own
-// metric leaves out messages that were received three times or more.
+// OldestAge is the metric for the age in seconds of the oldest message in a batch of receive, by
+// lane. The metric of SQS omits messages that were received three times or more.
 const OldestAge = "OldestAge"
 
-// routine are the counts that are only fields of a line, not metrics. Each metric costs $0.30 a
-// month, and neither an alarm nor the dashboard uses these counts. CloudWatch Logs Insights adds
-// them up.
+// routine lists the counts that are only fields of a log line, and not metrics. Each metric costs
+// $0.30 a month, and neither an alarm nor the dashboard uses these counts. CloudWatch Logs Insights
+// can add them up.
 var routine = map[string]bool{
 	RowReads: true, RowWrites: true, RowRefusals: true, Name(journal.RowRefused): true,
 	Name(journal.Archived): true, Name(journal.Skipped): true, Name(journal.Admitted): true, Name(journal.Held): true,
@@ -38,13 +38,13 @@ var routine = map[string]bool{
 	Name(journal.Collected): true, Name(journal.Enqueued): true, Name(journal.Sampled): true,
 }
 
-// IsMetric reports whether the count of that name is a metric of CloudWatch.
+// IsMetric reports whether the count with the given name is a metric of CloudWatch.
 func IsMetric(name string) bool { return !routine[name] }
 
-// Base holds the fields that every line of a function has.
+// Base contains the fields that every line of a function has.
 type Base struct {
 	Stack    string
-	Sink     string // used if a note names no sink
+	Sink     string // the sink of notes that name no sink
 	Function string
 }
 
@@ -59,23 +59,23 @@ type Counters struct {
 
 type place struct{ sink, lane string }
 
-// tally holds the counts of one sink and lane.
+// tally contains the counts of one sink and lane.
 type tally struct {
 	counts map[string]int
-	fresh  []int64 // milliseconds
-	oldest int64   // seconds
+	fresh  []int64 // the freshness of each commit, in milliseconds
+	oldest int64   // the age of the oldest message, in seconds
 	aged   bool    // whether oldest was set
 }
 
 var _ journal.Journal = (*Counters)(nil)
 
-// New returns counters that write each line to out in one call. out is the function's standard
-// output.
+// New returns counters that write each line to out with one call. out is the standard output of the
+// function.
 func New(out io.Writer, base Base) *Counters {
 	return &Counters{base: base, out: out, tallies: map[place]*tally{}}
 }
 
-// Note counts the note: by its Count if the step counts things, otherwise as one.
+// Note counts a note. For some steps it adds the note's Count, for all other steps 1.
 func (c *Counters) Note(n journal.Note) {
 	if n.Sink == "" {
 		n.Sink = c.base.Sink
@@ -102,7 +102,7 @@ func (c *Counters) Note(n journal.Note) {
 	}
 }
 
-// Count adds to a metric of the function's own sink.
+// Count adds n to a metric of the function's own sink.
 func (c *Counters) Count(name string, n int) {
 	if n == 0 {
 		return
@@ -121,7 +121,7 @@ func (c *Counters) at(p place) *tally {
 	return t
 }
 
-// Name is the metric of a step: sink_newer is SinkNewer.
+// Name returns the name of the metric for a step: the step sink_newer has the metric SinkNewer.
 func Name(s journal.Step) string {
 	var b strings.Builder
 	for word := range strings.SplitSeq(string(s), "_") {

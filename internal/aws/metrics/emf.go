@@ -8,25 +8,25 @@ import (
 	"time"
 )
 
-// maxValues is how many values of one metric a line of the embedded metric format holds.
+// maxValues is how many values of one metric a line of the embedded metric format may have.
 const maxValues = 100
 
 // Namespace is the CloudWatch namespace of the metrics.
 const Namespace = "lull"
 
-// Dimensions of the metrics.
+// The dimensions of the metrics.
 const (
 	DimensionStack = "Stack"
 	DimensionSink  = "Sink"
 	DimensionLane  = "Lane"
 )
 
-// Freshness is the metric of the time from sent to committed, in milliseconds, by Stack, Sink and
-// Lane.
+// Freshness is the metric for the time from the sending of an event to its commit, in milliseconds.
+// Its dimensions are Stack, Sink and Lane.
 const Freshness = "Freshness"
 
-// directive says which fields of a line are metrics. It takes a hundred metrics; a function has
-// about fifty.
+// directive says which fields of a line are metrics. CloudWatch allows a hundred metrics in it; a
+// function has about fifty.
 type directive struct {
 	Namespace  string
 	Dimensions [][]string
@@ -35,7 +35,7 @@ type directive struct {
 
 type metric struct{ Name, Unit string }
 
-// Flush writes the metrics and resets the counts. request is the invocation's id.
+// Flush writes the metrics and resets the counts. request is the id of the invocation.
 func (c *Counters) Flush(now time.Time, request string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -45,14 +45,14 @@ func (c *Counters) Flush(now time.Time, request string) {
 		t := c.tallies[p]
 		for len(t.counts)+len(t.fresh) > 0 {
 			n := min(len(t.fresh), maxValues)
-			_, _ = c.out.Write(c.line(now, request, p, t, t.fresh[:n])) // there is no way to report an error
+			_, _ = c.out.Write(c.line(now, request, p, t, t.fresh[:n])) // ignore an error, because it cannot be reported
 			t.counts, t.fresh = nil, t.fresh[n:]
 		}
 	}
 	clear(c.tallies)
 }
 
-// line is one line of the format.
+// line returns one line in the embedded metric format.
 func (c *Counters) line(now time.Time, request string, p place, t *tally, fresh []int64) []byte {
 	fields := map[string]any{DimensionStack: c.base.Stack, DimensionSink: p.sink, "Function": c.base.Function}
 	if request != "" {
@@ -94,7 +94,7 @@ func (c *Counters) line(now time.Time, request string, p place, t *tally, fresh 
 	fields["_aws"] = map[string]any{"Timestamp": now.UnixMilli(), "CloudWatchMetrics": directives}
 	b, err := json.Marshal(fields)
 	if err != nil {
-		return nil // numbers and texts: cannot happen
+		return nil // cannot happen: the line contains only numbers and texts
 	}
 	return append(b, '\n')
 }

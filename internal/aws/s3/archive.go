@@ -16,10 +16,10 @@ import (
 	"github.com/lullhq/lull/internal/pipeline/archive"
 )
 
-// ArchivePrefix is the prefix of the archive of the messages that receive got.
+// ArchivePrefix is the prefix of the keys of archived messages.
 const ArchivePrefix = "archive/"
 
-// Archive keeps the messages that receive got. It is safe for concurrent use.
+// Archive stores the messages that receive archives. It is safe for concurrent use.
 type Archive struct{ bucket *Bucket }
 
 var _ archive.Store = (*Archive)(nil)
@@ -35,13 +35,13 @@ func (a *Archive) Put(ctx context.Context, n archive.Name, object []byte) error 
 	return nil
 }
 
-// Get reads an object whole.
+// Get reads a whole object.
 func (a *Archive) Get(ctx context.Context, n archive.Name) ([]byte, error) {
 	b, err := a.bucket.get(ctx, a.bucket.name, ArchivePrefix+string(n), maxObject)
 	if errors.Is(err, errMissing) {
 		return nil, fmt.Errorf("get %s%s: %w", ArchivePrefix, n, archive.ErrNotFound)
 	}
-	if errors.Is(err, errTooLarge) || client.Code(err) == "InvalidObjectState" { // a lifecycle rule put it into Glacier
+	if errors.Is(err, errTooLarge) || client.Code(err) == "InvalidObjectState" { // a lifecycle rule has moved the object to Glacier
 		err = fmt.Errorf("%w: %w", archive.ErrUnreadable, err)
 	}
 	if err != nil {
@@ -50,7 +50,7 @@ func (a *Archive) Get(ctx context.Context, n archive.Name) ([]byte, error) {
 	return b, nil
 }
 
-// List lists one page of S3.
+// List returns one page of objects, in the order of their names.
 func (a *Archive) List(ctx context.Context, after, to archive.Name, limit int) (list []archive.Object, more bool,
 	err error,
 ) {
@@ -81,7 +81,7 @@ func (a *Archive) Remove(ctx context.Context, n archive.Name) error {
 	return nil
 }
 
-// Rewrite writes an object, and removes its former versions once it is there.
+// Rewrite writes an object. After that it removes the former versions of the object.
 func (a *Archive) Rewrite(ctx context.Context, n archive.Name, object []byte) error {
 	key := ArchivePrefix + string(n)
 	out, err := a.bucket.api.PutObject(ctx, &sdk.PutObjectInput{
@@ -99,8 +99,8 @@ func (a *Archive) Rewrite(ctx context.Context, n archive.Name, object []byte) er
 // unversioned is S3's name for the version of an object in a bucket without versions.
 const unversioned = "null"
 
-// purge removes every version of an object but one. A deletion keeps former versions, and with them
-// the data that a person asked to be forgotten.
+// purge removes every version of an object except the version but. A normal deletion would keep
+// former versions, and so the data that must be forgotten.
 func (b *Bucket) purge(ctx context.Context, key, but string) error {
 	in := &sdk.ListObjectVersionsInput{Bucket: &b.name, ExpectedBucketOwner: b.owner, Prefix: &key}
 	for pages := sdk.NewListObjectVersionsPaginator(b.api, in); pages.HasMorePages(); {

@@ -13,25 +13,27 @@ import (
 	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// Bodies keeps messages below one prefix. It is safe for concurrent use.
+// Bodies stores messages as objects below one prefix. It is safe for concurrent use.
 type Bodies struct {
 	bucket *Bucket
 	prefix string
 }
 
-// NewBodies returns the messages below a prefix of a bucket: DeadPrefix or SchedulePrefix.
+// NewBodies returns the messages below a prefix of a bucket. The prefix is DeadPrefix or
+// SchedulePrefix.
 func NewBodies(b *Bucket, prefix string) *Bodies { return &Bodies{bucket: b, prefix: prefix} }
 
-// bodySchema is the newest form of an object that this code understands.
+// bodySchema is the newest schema of an object that this code can read.
 const bodySchema = 1
 
-// head is the first line of an object; the unchanged body follows it.
+// head is the first line of an object. The unchanged body follows this line.
 type head struct {
 	Schema     int                  `json:"schema"`
 	Attributes map[string]attribute `json:"attributes,omitempty"`
 }
 
-// attribute is a message attribute: its string as text if that is valid UTF-8, otherwise as bytes.
+// attribute is the JSON form of a message attribute. A string is in Text if it is valid UTF-8,
+// otherwise in Bytes.
 type attribute struct {
 	Type   string `json:"type"`
 	Text   string `json:"text,omitempty"`
@@ -39,7 +41,7 @@ type attribute struct {
 	Binary []byte `json:"binary,omitempty"`
 }
 
-// encodeBody packs a message.
+// encodeBody returns the object for a message.
 func encodeBody(body string, attrs map[string]queue.Attribute) ([]byte, error) {
 	h := head{Schema: bodySchema, Attributes: make(map[string]attribute, len(attrs))}
 	for name, a := range attrs {
@@ -59,7 +61,7 @@ func encodeBody(body string, attrs map[string]queue.Attribute) ([]byte, error) {
 	return append(append(append(out, line...), '\n'), body...), nil
 }
 
-// decodeBody unpacks a message that encodeBody packed.
+// decodeBody returns the message in an object that encodeBody made.
 func decodeBody(b []byte) (string, map[string]queue.Attribute, error) {
 	line, body, ok := bytes.Cut(b, []byte{'\n'})
 	var h head
@@ -93,7 +95,7 @@ func (s *Bodies) key(id string) (string, error) {
 	return s.prefix + id, nil
 }
 
-// Put stores the message under the id, and replaces a stored one.
+// Put stores a message under an id, and replaces an existing message.
 func (s *Bodies) Put(ctx context.Context, id, body string, attrs map[string]queue.Attribute) error {
 	key, err := s.key(id)
 	if err != nil {
@@ -106,7 +108,7 @@ func (s *Bodies) Put(ctx context.Context, id, body string, attrs map[string]queu
 	return s.bucket.put(ctx, key, b)
 }
 
-// Get returns the message, or false.
+// Get returns the message, or false if there is none.
 func (s *Bodies) Get(ctx context.Context, id string) (body string, attrs map[string]queue.Attribute, found bool,
 	err error,
 ) {

@@ -18,31 +18,31 @@ import (
 )
 
 const (
-	// attemptTimeout bounds one request. The largest manifests have a few megabytes.
+	// attemptTimeout is the time-out of one request. The largest manifests have a few megabytes.
 	attemptTimeout = 4 * time.Second
-	// maxObject is the most bytes read of one object.
+	// maxObject is the size in bytes of the largest object that is read.
 	maxObject = 64 << 20
 )
 
 // errMissing says that an object does not exist.
 var errMissing = errors.New("object not found")
 
-// Bucket is the bucket in which lull keeps what is too large for a row. It is safe for concurrent
-// use.
+// Bucket is the bucket in which lull stores data that is too large for the table. It is safe for
+// concurrent use.
 type Bucket struct {
 	api   *sdk.Client
 	name  string
 	owner *string       // the account in the bucket's name; nil if there is none
-	limit time.Duration // of one request
+	limit time.Duration // the time-out of one request
 }
 
-// ownName matches the name that the infrastructure gives the bucket: it ends with account and
-// region.
+// ownName matches the name that package infra gives the bucket. The name ends with the account and
+// the region.
 var ownName = regexp.MustCompile(`-([0-9]{12})-[a-z]+(?:-[a-z]+)+-[0-9]+$`)
 
-// ownerOf is the account that must own the bucket; nil for a bucket of the user's. Names of buckets
-// can be guessed: after a stack is deleted, another account may take its bucket's name. With the
-// owner in the request, S3 then denies it.
+// ownerOf returns the account that must own a bucket, or nil for a bucket of the user. After a
+// stack is deleted, another account may create a bucket with the same name. With the owner in the
+// request, S3 denies requests to that bucket.
 func (b *Bucket) ownerOf(bucket string) *string {
 	if bucket == b.name {
 		return b.owner
@@ -50,8 +50,9 @@ func (b *Bucket) ownerOf(bucket string) *string {
 	return nil
 }
 
-// New returns the bucket of that name. The SDK's own retries are switched off. If the settings name
-// an endpoint, the bucket is part of the path, because an emulator's address has no subdomains.
+// New returns the bucket with the given name. It switches off the retries of the SDK. If the
+// settings name an endpoint, the name of the bucket is in the path, because the address of an
+// emulator has no subdomains.
 func New(cfg aws.Config, name string) *Bucket {
 	api := sdk.NewFromConfig(client.Bounded(cfg, attemptTimeout), func(o *sdk.Options) {
 		o.UsePathStyle = cfg.BaseEndpoint != nil
@@ -71,7 +72,7 @@ func (b *Bucket) put(ctx context.Context, key string, body []byte) error {
 	return failure(b.name, err)
 }
 
-// create writes an object unless it exists, and reports whether it did.
+// create writes an object unless it exists, and reports whether it wrote the object.
 func (b *Bucket) create(ctx context.Context, key string, body []byte) (bool, error) {
 	_, err := b.api.PutObject(ctx, &sdk.PutObjectInput{
 		Bucket: &b.name, ExpectedBucketOwner: b.owner, Key: &key, Body: bytes.NewReader(body),
@@ -83,10 +84,11 @@ func (b *Bucket) create(ctx context.Context, key string, body []byte) (bool, err
 	return err == nil, failure(b.name, err)
 }
 
-// get reads an object of at most limit bytes whole, or errMissing.
+// get reads a whole object of at most limit bytes. If the object does not exist, the error is
+// errMissing.
 func (b *Bucket) get(ctx context.Context, bucket, key string, limit int64) ([]byte, error) {
 	body, err := client.Attempt(ctx, b.limit, func(ctx context.Context) ([]byte, error) {
-		// The limit covers the call and reading its answer.
+		// Attempt's time-out is for the call and for reading the answer.
 		unbounded := func(o *sdk.Options) { o.APIOptions = nil }
 		out, err := b.api.GetObject(ctx, &sdk.GetObjectInput{
 			Bucket: &bucket, ExpectedBucketOwner: b.ownerOf(bucket), Key: &key,
@@ -98,7 +100,8 @@ func (b *Bucket) get(ctx context.Context, bucket, key string, limit int64) ([]by
 		if size := aws.ToInt64(out.ContentLength); size > limit {
 			return nil, backoff.Permanent(fmt.Errorf("%w: %d bytes, at most %d are read", errTooLarge, size, limit))
 		}
-		// The buffer is allocated once: a growing buffer takes several times as much memory.
+		// Allocate the whole buffer at once, because a growing buffer takes several times as much
+		// memory.
 		body := bytes.NewBuffer(make([]byte, 0, max(aws.ToInt64(out.ContentLength), 0)+bytes.MinRead))
 		n, err := body.ReadFrom(io.LimitReader(out.Body, limit+1))
 		if err == nil && n > limit {
@@ -109,7 +112,7 @@ func (b *Bucket) get(ctx context.Context, bucket, key string, limit int64) ([]by
 	return body, failure(bucket, err)
 }
 
-// delete removes objects, at most a thousand. Removing a missing object succeeds.
+// delete removes up to a thousand objects. Removing a missing object succeeds.
 func (b *Bucket) delete(ctx context.Context, keys ...string) error {
 	ids := make([]types.ObjectIdentifier, len(keys))
 	for i := range keys {
@@ -118,7 +121,7 @@ func (b *Bucket) delete(ctx context.Context, keys ...string) error {
 	return b.deleteAll(ctx, ids)
 }
 
-// deleteAll removes objects, or versions of them, at most a thousand.
+// deleteAll removes up to a thousand objects, or versions of objects.
 func (b *Bucket) deleteAll(ctx context.Context, ids []types.ObjectIdentifier) error {
 	out, err := b.api.DeleteObjects(ctx, &sdk.DeleteObjectsInput{
 		Bucket: &b.name, ExpectedBucketOwner: b.owner,
@@ -141,7 +144,7 @@ func (b *Bucket) deleteAll(ctx context.Context, ids []types.ObjectIdentifier) er
 	return nil
 }
 
-// failure says what an error of S3 means.
+// failure explains an error of S3.
 func failure(name string, err error) error {
 	if code := client.Code(err); code == "NoSuchKey" || code == "NotFound" {
 		return fmt.Errorf("%w: %w", errMissing, err)
@@ -151,5 +154,5 @@ func failure(name string, err error) error {
 			Says:  " does not exist: deploy the stack, or correct the bucket's name",
 			Codes: []string{"NoSuchBucket"},
 		},
-		client.Final{Says: ": the credentials may not do this: grant the role the action named here"})
+		client.Final{Says: ": the credentials do not permit this: grant the role the action named here"})
 }

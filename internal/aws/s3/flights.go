@@ -20,7 +20,7 @@ import (
 	"github.com/lullhq/lull/internal/seam/flight"
 )
 
-// Prefixes of keys, for roles and lifecycle rules.
+// The prefixes of keys. Roles and lifecycle rules use them, too.
 const (
 	FlightPrefix    = "flights/"
 	DeadPrefix      = "dead/"
@@ -30,17 +30,18 @@ const (
 )
 
 const (
-	// youngFlight is the age below which Delete guesses the checkpoints' names and does not list
-	// them: a young flight has few legs. Most flights end after seconds. A listing costs as much as
-	// a write, and deletions cost nothing.
+	// youngFlight is the age below which Delete does not list the checkpoints. A young flight has
+	// few legs, so Delete deletes all possible checkpoints. Most flights end after seconds. A
+	// listing costs as much as a write, and deletions are free.
 	youngFlight = time.Minute
-	// youngLegs covers a young flight: a leg lasts at least ten seconds (flight.continueAfter).
+	// youngLegs is more than the legs of any young flight, because a leg lasts at least ten seconds
+	// (flight.continueAfter).
 	youngLegs = 8
-	// maxDelete is how many objects one request deletes at most.
+	// maxDelete is how many objects one request can delete at most.
 	maxDelete = 1000
 )
 
-// Flights keeps manifests. It is safe for concurrent use.
+// Flights stores manifests and checkpoints. It is safe for concurrent use.
 type Flights struct {
 	bucket *Bucket
 	clk    clock.Clock
@@ -73,7 +74,7 @@ func (f *Flights) Put(ctx context.Context, m *flight.Manifest) error {
 	return nil
 }
 
-// checkID refuses an id that would name another flight's objects.
+// checkID refuses an id with which a key could name objects of another flight.
 func checkID(id flight.ID) error {
 	if id == "" || strings.ContainsAny(string(id), "/~") {
 		return fmt.Errorf("flight id %q is not a ULID", id)
@@ -96,7 +97,7 @@ func (f *Flights) Get(ctx context.Context, id flight.ID) (*flight.Manifest, erro
 	return flight.Decode(b)
 }
 
-// Continue creates the checkpoint unless it exists.
+// Continue creates a checkpoint, unless it exists, and reports whether it did.
 func (f *Flights) Continue(ctx context.Context, id flight.ID, n int, s flight.State) (bool, error) {
 	if err := checkID(id); err != nil {
 		return false, fmt.Errorf("create checkpoint: %w", err)
@@ -112,8 +113,8 @@ func (f *Flights) Continue(ctx context.Context, id flight.ID, n int, s flight.St
 	return created, nil
 }
 
-// Delete removes the manifest and the checkpoints: with one request for a young flight, and with an
-// additional listing for an old flight.
+// Delete removes the manifest and the checkpoints of a flight. A young flight needs one request. An
+// old flight needs an additional listing.
 func (f *Flights) Delete(ctx context.Context, id flight.ID) error {
 	if err := checkID(id); err != nil {
 		return fmt.Errorf("delete flight: %w", err)
@@ -149,7 +150,8 @@ func (f *Flights) young(id flight.ID) bool {
 	return age > -youngFlight && age < youngFlight
 }
 
-// objects yields the objects below prefix whose keys sort after the given key. An error ends it.
+// objects yields the objects below prefix whose keys sort after the given key. It ends after an
+// error.
 func (f *Flights) objects(ctx context.Context, prefix, after string) iter.Seq2[types.Object, error] {
 	in := &sdk.ListObjectsV2Input{Bucket: &f.bucket.name, ExpectedBucketOwner: f.bucket.owner, Prefix: &prefix}
 	if after != "" {
@@ -171,8 +173,8 @@ func (f *Flights) objects(ctx context.Context, prefix, after string) iter.Seq2[t
 	}
 }
 
-// List reads the keys in their order, so the oldest flight is first. The cursor is the last flight
-// listed.
+// List returns flights in the order of their keys, so the oldest flight comes first. The cursor is
+// the last flight of the previous page.
 func (f *Flights) List(ctx context.Context, cursor string, limit int) ([]flight.Stored, string, error) {
 	if limit < 1 {
 		return nil, "", fmt.Errorf("list flights: limit %d is not positive", limit)
@@ -188,7 +190,7 @@ func (f *Flights) List(ctx context.Context, cursor string, limit int) ([]flight.
 		}
 		id, rest, ok := strings.Cut(strings.TrimPrefix(*o.Key, FlightPrefix), "/")
 		if !ok {
-			continue // not ours
+			continue // lull did not write this object
 		}
 		if n := len(flights); n == 0 || flights[n-1].ID != flight.ID(id) {
 			if n == limit {
@@ -201,7 +203,7 @@ func (f *Flights) List(ctx context.Context, cursor string, limit int) ([]flight.
 			s.Newest = modified
 		}
 		if number, ok := strings.CutPrefix(rest, checkpointStart); ok {
-			n, _ := strconv.Atoi(number) // an unknown name counts as no leg
+			n, _ := strconv.Atoi(number) // a name that is not a number counts as no leg
 			s.Legs = max(s.Legs, n)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/lullhq/lull/internal/pipeline/payload"
 )
 
-// errTooLarge says that an object is larger than lull reads.
+// errTooLarge says that an object is larger than the limit.
 var errTooLarge = errors.New("object is too large")
 
 var _ payload.Objects = (*Bucket)(nil).Load
@@ -32,7 +32,7 @@ func (b *Bucket) Open(ctx context.Context, bucket, key, etag string, from int64)
 	if from > 0 {
 		in.Range = aws.String("bytes=" + strconv.FormatInt(from, 10) + "-")
 	}
-	// The caller's context covers the call and reading its answer.
+	// Only the context of the caller limits the call and reading the answer.
 	out, err := b.api.GetObject(ctx, in, func(o *sdk.Options) { o.APIOptions = nil })
 	switch code := client.Code(err); {
 	case err == nil:
@@ -50,9 +50,9 @@ func (b *Bucket) Open(ctx context.Context, bucket, key, etag string, from int64)
 	return nil, fmt.Errorf("open object: %w", err)
 }
 
-// Load reads an object of any bucket that a message refers to. An *event.Invalid error is
-// permanent: the object is missing or too large. A denied permission is not permanent: an operator
-// may grant it.
+// Load reads an object of any bucket, to which a message refers. An *event.Invalid error is
+// permanent: the object is missing or too large. A missing permission is not permanent, because an
+// operator may grant it.
 func (b *Bucket) Load(ctx context.Context, bucket, key string) ([]byte, error) {
 	body, err := b.get(ctx, bucket, key, payload.MaxObject)
 	switch {

@@ -18,7 +18,8 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// maxAnswer is more than the JSON of the largest secret (64 KB).
+// maxAnswer is how many bytes of an answer are read: more than the JSON of the largest secret (64
+// KB) has.
 const maxAnswer = 512 << 10
 
 // request makes one GetSecretValue request and returns the secret's text.
@@ -55,8 +56,8 @@ func (l *cached[T]) request(ctx context.Context) (string, error) {
 		Type         string `json:"__type"`
 		SecretString string `json:"SecretString"`
 	}
-	// The error is dropped because it may quote the secret; an unreadable answer leaves the fields
-	// empty.
+	// Ignore the error, because it may quote the secret. If the answer cannot be read, the fields
+	// stay empty.
 	_ = json.Unmarshal(body, &answer)
 	switch {
 	case res.StatusCode == http.StatusOK && answer.SecretString != "":
@@ -69,7 +70,7 @@ func (l *cached[T]) request(ctx context.Context) (string, error) {
 	return "", fmt.Errorf("status %d", res.StatusCode)
 }
 
-// endpoint is the service's address in the account's region and partition.
+// endpoint returns the address of Secrets Manager in the region and the partition of the account.
 func (l *cached[T]) endpoint() string {
 	if l.cfg.BaseEndpoint != nil {
 		return strings.TrimRight(aws.ToString(l.cfg.BaseEndpoint), "/") + "/"

@@ -2,11 +2,11 @@
 // Manager.
 //
 // A secret is read when it is first needed, and again after a few minutes. So a rotated password is
-// used soon. If a later read fails, the last value stays in use. Errors and logs never contain any
-// of it.
+// used soon. If a later read fails, the last value stays in use. Errors and logs never contain a
+// part of a secret.
 //
-// The one request is made here, signed by the SDK: the service's own client would make the index
-// function 200 KB larger.
+// The package makes the only request itself, and the SDK signs it. The SDK's client for Secrets
+// Manager would make the index function 200 KB larger.
 package secret
 
 import (
@@ -26,19 +26,19 @@ import (
 
 const (
 	attemptTimeout = 2 * time.Second
-	// fresh is how long a secret is used without asking again.
-	fresh = 5 * time.Minute
-	// again is the wait after a failed refresh; until the next try, the old value stays in use.
-	again = 15 * time.Second
+	// refreshAfter is how long a secret is used before it is read again.
+	refreshAfter = 5 * time.Minute
+	// retryAfter is the wait after a failed refresh. The old value stays in use until the next try.
+	retryAfter = 15 * time.Second
 )
 
-// cached is the parsed value of a secret.
+// cached reads a secret and keeps its parsed value.
 type cached[T any] struct {
 	cfg   aws.Config
 	arn   string
 	now   func() time.Time
 	parse func(text string) (T, bool)
-	want  string // what parse expects, in words
+	want  string // describes in words what parse expects
 	named string // the setting that names the secret
 
 	mu    sync.Mutex
@@ -60,12 +60,12 @@ func (c *cached[T]) get(ctx context.Context) (T, error) {
 	value, err := c.read(ctx)
 	switch {
 	case err == nil:
-		c.value, c.next = value, now.Add(fresh)
+		c.value, c.next = value, now.Add(refreshAfter)
 	case c.next.IsZero():
 		var none T
 		return none, err
 	default:
-		c.next = now.Add(again)
+		c.next = now.Add(retryAfter)
 	}
 	return c.value, nil
 }
@@ -82,8 +82,7 @@ func (c *cached[T]) read(ctx context.Context) (value T, err error) {
 	return value, nil
 }
 
-// Login is a secret with the fields username and password, by its ARN. It is safe for concurrent
-// use.
+// Login reads a secret with the fields username and password. It is safe for concurrent use.
 type Login struct{ cached[login] }
 
 type login struct {
@@ -91,7 +90,7 @@ type login struct {
 	Password string `json:"password"`
 }
 
-// NewLogin returns the login in the secret with that ARN. Nothing is read yet.
+// NewLogin returns the login in the secret with the given ARN. It does not read the secret yet.
 func NewLogin(cfg aws.Config, arn string) *Login {
 	return &Login{newCached(cfg, arn, "auth.secretARN", "the texts username and password", func(text string) (l login, ok bool) {
 		return l, json.Unmarshal([]byte(text), &l) == nil && l.Username != "" && l.Password != ""
@@ -104,11 +103,11 @@ func (l *Login) Credentials(ctx context.Context) (user, password string, err err
 	return got.Username, got.Password, err
 }
 
-// Key is a secret that holds one text, by its ARN: all of it, or its field key. It is safe for
-// concurrent use.
+// Key reads a secret that is a key, or that has a key in its field key. It is safe for concurrent
+// use.
 type Key struct{ cached[string] }
 
-// NewKey returns the key in the secret with that ARN. Nothing is read yet.
+// NewKey returns the key in the secret with the given ARN. It does not read the secret yet.
 func NewKey(cfg aws.Config, arn string) *Key {
 	return &Key{newCached(cfg, arn, "auth.secretARN", "the text key, or nothing but the key", func(text string) (string, bool) {
 		var fields struct {
@@ -125,10 +124,10 @@ func NewKey(cfg aws.Config, arn string) *Key {
 // Get returns the key.
 func (k *Key) Get(ctx context.Context) (string, error) { return k.get(ctx) }
 
-// Headers is a secret with the headers of requests, by its ARN. It is safe for concurrent use.
+// Headers reads a secret with headers for requests. It is safe for concurrent use.
 type Headers struct{ cached[map[string]string] }
 
-// NewHeaders returns the headers in the secret with that ARN. Nothing is read yet.
+// NewHeaders returns the headers in the secret with the given ARN. It does not read the secret yet.
 func NewHeaders(cfg aws.Config, arn string) *Headers {
 	return &Headers{newCached(cfg, arn, "headers.secretARN", "names of headers and their values, which are texts", ParseHeaders)}
 }
@@ -136,7 +135,7 @@ func NewHeaders(cfg aws.Config, arn string) *Headers {
 // Get returns the headers by name.
 func (h *Headers) Get(ctx context.Context) (map[string]string, error) { return h.get(ctx) }
 
-// ParseHeaders reads a JSON object of header names and values. It is false for any other text, and
+// ParseHeaders parses a JSON object of header names and values. ok is false for any other text, and
 // if a name or a value is not allowed in a request.
 func ParseHeaders(text string) (headers map[string]string, ok bool) {
 	if json.Unmarshal([]byte(text), &headers) != nil || len(headers) == 0 {
@@ -150,15 +149,15 @@ func ParseHeaders(text string) (headers map[string]string, ok bool) {
 	return headers, true
 }
 
-// headerName is a name by RFC 9110. headerValue allows printable ASCII only, a part of the values
-// of RFC 9110.
+// headerName matches the names that RFC 9110 allows. headerValue matches only printable ASCII,
+// although RFC 9110 allows more.
 var (
 	headerName  = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 	headerValue = regexp.MustCompile(`^[ -~]*$`)
 )
 
 func (c *cached[T]) failure(err error) error {
-	const denied = ": the credentials may not read it: grant secretsmanager:GetSecretValue, and kms:Decrypt for a " +
+	const denied = ": the credentials do not permit reading it: grant secretsmanager:GetSecretValue, and kms:Decrypt for a " +
 		"key of your own"
 	return client.Explain("secret "+c.arn, err,
 		client.Final{Says: " does not exist: correct " + c.named, Codes: []string{"ResourceNotFound"}},

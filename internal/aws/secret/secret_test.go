@@ -49,7 +49,7 @@ func TestASecretIsReadWhenNeededAndKeptForAWhile(t *testing.T) {
 		after    time.Duration
 		password string
 		requests int
-	}{{0, "first", 1}, {fresh - time.Second, "first", 1}, {time.Second, "rotated", 2}} {
+	}{{0, "first", 1}, {refreshAfter - time.Second, "first", 1}, {time.Second, "rotated", 2}} {
 		now = now.Add(want.after)
 		user, password, err := l.Credentials(awstest.Context(t))
 		if err != nil || user != "lull" || password != want.password || len(*calls) != want.requests {
@@ -75,7 +75,7 @@ func TestWhileItCannotBeReadAnewTheLastOneServes(t *testing.T) {
 		after    time.Duration
 		password string
 		requests int
-	}{{0, "x", 1}, {fresh, "x", 2}, {again - 1, "x", 2}, {1, "xxx", 3}} {
+	}{{0, "x", 1}, {refreshAfter, "x", 2}, {retryAfter - 1, "x", 2}, {1, "xxx", 3}} {
 		now = now.Add(want.after)
 		_, password, err := l.Credentials(awstest.Context(t))
 		if err != nil || password != want.password || len(*calls) != want.requests {

@@ -18,8 +18,8 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// Basic sends the user's name and password that credentials returns. credentials is called for
-// every request, so that a rotated password is used, and should cache.
+// Basic returns a function that adds a user's name and password to a request. It calls credentials
+// for every request, so that a rotated password is used. credentials should cache its result.
 func Basic(credentials func(context.Context) (user, password string, err error)) func(*http.Request) error {
 	return func(r *http.Request) error {
 		user, password, err := credentials(r.Context())
@@ -31,7 +31,8 @@ func Basic(credentials func(context.Context) (user, password string, err error))
 	}
 }
 
-// SigV4 signs requests for AWS with the credentials of provider, which should cache.
+// SigV4 returns a function that signs requests for AWS with the credentials of provider. provider
+// should cache the credentials.
 func SigV4(provider aws.CredentialsProvider, region, service string) func(*http.Request) error {
 	s := v4.NewSigner()
 	return func(r *http.Request) error {
@@ -43,7 +44,7 @@ func SigV4(provider aws.CredentialsProvider, region, service string) func(*http.
 		if err != nil {
 			return err
 		}
-		// Serverless collections require it as a header.
+		// Serverless collections require the digest as a header.
 		r.Header.Set("X-Amz-Content-Sha256", digest)
 		if err := s.SignHTTP(r.Context(), credentials, r, digest, service, region, time.Now()); err != nil {
 			return fmt.Errorf("sign request: %w", err)
@@ -52,11 +53,11 @@ func SigV4(provider aws.CredentialsProvider, region, service string) func(*http.
 	}
 }
 
-// emptyHash is the SHA-256 of nothing.
+// emptyHash is the SHA-256 of an empty body.
 const emptyHash = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
-// Token logs in to an RDS database with IAM authentication. The password is a token: an address,
-// signed for 15 minutes with the credentials of provider.
+// Token returns a login for an RDS database with IAM authentication. The password is a token: an
+// address that is signed for 15 minutes with the credentials of provider.
 func Token(provider aws.CredentialsProvider, region, service string) sink.Login {
 	s := v4.NewSigner()
 	return func(ctx context.Context, address, user string) (string, string, error) {
@@ -77,12 +78,13 @@ func Token(provider aws.CredentialsProvider, region, service string) sink.Login 
 	}
 }
 
-// payloadHash reads the body through GetBody, so that the request's own body stays unread.
+// payloadHash returns the digest of the body. It reads the body through GetBody, so that the
+// request's own body stays unread.
 func payloadHash(r *http.Request) (string, error) {
 	h := sha256.New()
 	if r.Body != nil && r.Body != http.NoBody {
 		if r.GetBody == nil {
-			return "", errors.New("sign request: its body can be read only once")
+			return "", errors.New("sign request: the body of the request can be read only once")
 		}
 		body, err := r.GetBody()
 		if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// Headers returns a function that returns the headers that the settings name; nil if they name
-// none. It reads the secret, and finds credentials, when the first request needs them.
+// Headers returns a function that returns the headers that the settings name, or nil if they name
+// none. The function reads the secret, and finds credentials, when the first request needs them.
 func (from Account) Headers(h source.Headers) (payload.HeadersOf, error) {
 	switch {
 	case h.SecretARN != "":

@@ -1,8 +1,8 @@
-// Package sinks opens the sinks of the settings with their credentials. The functions, the command
-// line and the end-to-end tests all use it.
+// Package sinks opens the sinks that the settings name, with their credentials. The functions, the
+// command line and the end-to-end tests use it.
 //
-// It promises that passwords come from a secret or from the environment, and that errors and logs
-// never contain them. A secret is read when it is first needed, and again after a few minutes.
+// Passwords come from a secret or from the environment. Errors and logs never contain a password. A
+// secret is read when it is first needed, and again after a few minutes.
 package sinks
 
 import (
@@ -19,11 +19,11 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// Account is where credentials come from.
+// Account says where credentials come from.
 type Account struct {
 	// Getenv reads the variables that auth.userEnv and auth.passwordEnv name.
 	Getenv func(string) string
-	// AWS finds the credentials and the region of this process. It is called only if auth needs
+	// AWS finds the credentials and the region of this process. Open calls it only if auth needs
 	// them.
 	AWS func(context.Context) (aws.Config, error)
 	// Folder is the folder for the kinds of sinks that keep their documents in files.
@@ -57,7 +57,7 @@ func Open(ctx context.Context, cfg *config.Config, name string, from Account) (s
 	return opened, nil
 }
 
-// key returns a function that returns the key of auth; nil if auth uses no key.
+// key returns a function that returns the key of auth, or nil if auth uses no key.
 func (from Account) key(ctx context.Context, auth config.Auth) (func(context.Context) (string, error), error) {
 	switch {
 	case auth.Kind != config.AuthKey:
@@ -76,8 +76,8 @@ func (from Account) key(ctx context.Context, auth config.Auth) (func(context.Con
 	return secret.NewKey(account, auth.SecretARN).Get, nil
 }
 
-// authenticate returns a function that adds the credentials of auth to a request, and one that logs
-// in with them. Each is nil if auth does not need it.
+// authenticate returns a function that adds the credentials of auth to a request, and a login with
+// these credentials. Each is nil if auth does not need it.
 func (from Account) authenticate(ctx context.Context, auth config.Auth) (func(*http.Request) error, sink.Login, error) {
 	if auth.Kind == config.AuthBasic && auth.SecretARN == "" {
 		user, password := from.Getenv(auth.UserEnv), from.Getenv(auth.PasswordEnv)
@@ -103,7 +103,8 @@ func (from Account) authenticate(ctx context.Context, auth config.Auth) (func(*h
 	return SigV4(account.Credentials, region, auth.Service), Token(account.Credentials, region, auth.Service), nil
 }
 
-// basic uses a name and a password in requests, and to log in.
+// basic returns both: a function that adds a name and a password to requests, and a login with
+// them.
 func basic(credentials func(context.Context) (string, string, error)) (func(*http.Request) error, sink.Login) {
 	login := func(ctx context.Context, _, _ string) (string, string, error) { return credentials(ctx) }
 	return Basic(credentials), login

@@ -14,11 +14,11 @@ import (
 	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// call sends one batch, given as indexes into the caller's entries. It returns the outcome of each
-// entry, or one error for all.
+// call sends one batch. The batch lists indexes of the caller's entries. call returns the outcome
+// of each entry, or one error for all entries.
 type call func(ctx context.Context, batch []int) ([]error, error)
 
-// each sends the batches, in parallel and bounded, and writes each entry's outcome to errs.
+// each sends the batches, several at the same time, and stores the outcome of each entry in errs.
 func (q *Queue) each(ctx context.Context, batches [][]int, f call, errs []error) {
 	var g errgroup.Group
 	g.SetLimit(maxParallel)
@@ -28,10 +28,10 @@ func (q *Queue) each(ctx context.Context, batches [][]int, f call, errs []error)
 			return nil
 		})
 	}
-	_ = g.Wait() // outcomes are kept per entry
+	_ = g.Wait() // there is no error here: errs has the outcomes
 }
 
-// perform sends one batch. It retries the entries that may succeed on another try.
+// perform sends one batch. It sends entries again if a retry may succeed.
 func (q *Queue) perform(ctx context.Context, batch []int, f call, errs []error) {
 	_ = backoff.Do(ctx, q.clk, func() error {
 		outcome, err := f(ctx, batch)
@@ -52,10 +52,10 @@ func (q *Queue) perform(ctx context.Context, batch []int, f call, errs []error) 
 	})
 }
 
-// answers reads the two lists of a successful answer; id returns an entry's id. An entry in neither
-// list got no answer.
+// answers returns the outcome of each entry from the two lists of a successful answer. id returns
+// the id of an entry. An entry that is in neither list got no answer.
 func answers[T any](doing string, n int, ok []T, id func(T) *string, bad []types.BatchResultErrorEntry) []error {
-	outcome := queue.FailAll(n, fmt.Errorf("%s: the queue's answer leaves the entry out", doing))
+	outcome := queue.FailAll(n, fmt.Errorf("%s: the answer of SQS does not contain the entry", doing))
 	set := func(id *string, to error) {
 		if i, err := strconv.Atoi(aws.ToString(id)); err == nil && i >= 0 && i < n {
 			outcome[i] = to

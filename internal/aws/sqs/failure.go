@@ -11,7 +11,8 @@ import (
 	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// entryFailure interprets the code of a failed entry. The entry's text is for people only.
+// entryFailure returns the error for a failed entry. Only the code of the entry decides; its text
+// is for people.
 func entryFailure(doing string, b types.BatchResultErrorEntry) error {
 	code := client.Normal(aws.ToString(b.Code))
 	err := fmt.Errorf("%s: %s: %s", doing, code, aws.ToString(b.Message))
@@ -19,9 +20,9 @@ func entryFailure(doing string, b types.BatchResultErrorEntry) error {
 	case "ReceiptHandleIsInvalid", "MessageNotInflight":
 		return fmt.Errorf("%w: %w", queue.ErrGone, err)
 	case "InvalidParameterValue":
-		// This is AWS's code for a handle whose message is deleted or visible again. Everything
-		// else in an entry was checked before it was sent, except the sum of all holds: at its
-		// limit the message becomes visible, too.
+		// AWS uses this code for a handle whose message was deleted or is visible again. All other
+		// values of an entry are checked before, except the sum of all holds. At the limit of that
+		// sum, the message becomes visible, too.
 		if doing != "send" {
 			return fmt.Errorf("%w: %w", queue.ErrGone, err)
 		}
@@ -35,7 +36,7 @@ func entryFailure(doing string, b types.BatchResultErrorEntry) error {
 	return err
 }
 
-// failure interprets an error of a whole call.
+// failure explains the error of a whole call.
 func (q *Queue) failure(err error) error {
 	switch client.Code(err) {
 	case "BatchRequestTooLong":
@@ -48,6 +49,6 @@ func (q *Queue) failure(err error) error {
 			Says:  " does not exist in this account and region: deploy the stack, or correct the queue's URL",
 			Codes: []string{"NonExistentQueue", "QueueDoesNotExist", "QueueDeletedRecently", "InvalidAddress"},
 		},
-		client.Final{Says: " does not take the request", Codes: []string{"BatchRequestTooLong", "InvalidMessageContents"}},
-		client.Final{Says: ": the credentials may not do this: grant the role the action named here"})
+		client.Final{Says: " does not accept the request", Codes: []string{"BatchRequestTooLong", "InvalidMessageContents"}},
+		client.Final{Says: ": the credentials do not permit this: grant the role the action named here"})
 }

@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// attemptTimeout bounds one batch call.
+	// attemptTimeout is the time-out of one request.
 	attemptTimeout = 3 * time.Second
-	// maxParallel bounds the parallel batch calls of one method call: 1,000 messages take seven
-	// rounds.
+	// maxParallel is how many requests of one method call run at the same time. So 1,000 messages
+	// take seven rounds.
 	maxParallel = 16
 )
 
-// Queue is one standard queue. It is safe for concurrent use.
+// Queue is an SQS standard queue. It is safe for concurrent use.
 type Queue struct {
 	api *sdk.Client
 	url string
@@ -32,16 +32,17 @@ type Queue struct {
 
 var _ queue.Queue = (*Queue)(nil)
 
-// New returns the queue with that URL. The SDK's own retries are switched off.
+// New returns the queue with the given URL. It switches off the retries of the SDK.
 func New(cfg aws.Config, url string) *Queue { return NewFrom(cfg, url, attemptTimeout) }
 
-// NewFrom is New for a caller outside AWS, whose network may need up to limit for a batch.
+// NewFrom does what New does, with another time-out of a request. It is for a caller outside AWS,
+// whose network may be slow.
 func NewFrom(cfg aws.Config, url string, limit time.Duration) *Queue {
 	return &Queue{api: sdk.NewFromConfig(client.Bounded(cfg, limit)), url: url, clk: clock.System{}}
 }
 
-// Send sends messages. A message that SQS would refuse gets an error with the reason, and is not
-// sent: it would make the whole batch fail.
+// Send sends messages. A message that SQS would refuse gets an error with the reason. It is not
+// sent, because the whole batch would fail.
 func (q *Queue) Send(ctx context.Context, out []queue.Outgoing) []error {
 	errs := make([]error, len(out))
 	var good, sizes []int
@@ -74,10 +75,11 @@ func (q *Queue) Send(ctx context.Context, out []queue.Outgoing) []error {
 
 func sentID(e types.SendMessageBatchResultEntry) *string { return e.Id }
 
-// seconds converts a delay or a visibility for SQS.
+// seconds converts a delay or a visibility timeout into whole seconds.
 func seconds(d time.Duration) int32 { return int32(queue.WholeSeconds(d) / time.Second) }
 
-// batches packs entries of these sizes, in order, into batches of ten and 1 MiB.
+// batches divides entries, in order, into batches of at most ten entries and 1 MiB. sizes are the
+// sizes of the entries.
 func batches(entries, sizes []int) [][]int {
 	var out [][]int
 	bytes := 0
@@ -109,5 +111,5 @@ func attributes(in map[string]queue.Attribute) map[string]types.MessageAttribute
 	return out
 }
 
-// name is an entry's name within its batch.
+// name returns the id of an entry within its batch.
 func name(n int) *string { return aws.String(strconv.Itoa(n)) }

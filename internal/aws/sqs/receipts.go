@@ -12,7 +12,7 @@ import (
 	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// Hold makes messages invisible for d from now, in whole seconds, rounded up.
+// Hold makes messages invisible for d from now. d is rounded up to whole seconds.
 func (q *Queue) Hold(ctx context.Context, receipts []string, d time.Duration) []error {
 	if err := queue.HoldRefusal(d, 0); err != nil {
 		return queue.FailAll(len(receipts), err)
@@ -52,14 +52,14 @@ func (q *Queue) Delete(ctx context.Context, receipts []string) []error {
 	})
 	for i, err := range errs {
 		if errors.Is(err, queue.ErrGone) {
-			errs[i] = nil // already deleted, or redelivered as a duplicate
+			errs[i] = nil // the message is already deleted, or will be received again as a duplicate
 		}
 	}
 	return queue.Answer(errs)
 }
 
-// receipts runs a call over distinct handles, and returns a handle's answer for each of its
-// occurrences.
+// receipts runs a call for distinct handles. If a handle occurs several times, each occurrence gets
+// the same answer.
 func (q *Queue) receipts(ctx context.Context, receipts []string,
 	call func(context.Context, []string) ([]error, error),
 ) []error {

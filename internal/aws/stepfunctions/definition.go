@@ -12,26 +12,28 @@ import (
 	"github.com/lullhq/lull/internal/config"
 )
 
-// Parameters are the values for the definition's placeholders.
+// Parameters contains the values for the placeholders in the definition.
 type Parameters struct {
-	IndexARN       string        // the index function by its alias; may be a token of the infrastructure's
-	Partition      string        // of the region: aws, aws-cn, aws-us-gov; may be a token
-	TurnTimeout    time.Duration // when a turn without an answer counts as lost: past the function's own time-out
-	AmbiguousRetry time.Duration // the wait after a turn whose outcome is unknown: at least the lease
-	Limit          time.Duration // when an execution is ended
+	IndexARN       string        // the ARN of the index function's alias; may be a CDK token
+	Partition      string        // the partition of the region: aws, aws-cn, aws-us-gov; may be a CDK token
+	TurnTimeout    time.Duration // the time after which a turn without an answer counts as lost; longer than the time-out of the function
+	AmbiguousRetry time.Duration // the wait after a turn whose outcome is unknown; at least as long as the lease
+	Limit          time.Duration // the time after which an execution is stopped
 	Kind           config.FlightKind
 }
 
 const (
-	// turnSlack is how much longer than the function's time-out a turn may take: the platform may
-	// kill an invocation late.
+	// turnSlack is how much longer a turn may take than the time-out of the function, because
+	// Lambda may kill an invocation late.
 	turnSlack = 5 * time.Second
-	// expressLimit and standardLimit end an execution. SQS ends every hold after twelve hours.
+	// expressLimit and standardLimit are the longest times of an execution. SQS ends every hold
+	// after twelve hours.
 	expressLimit  = 5 * time.Minute
 	standardLimit = 12 * time.Hour
 )
 
-// ParametersFor are the parameters by the settings, for one sink's state machine of that kind.
+// ParametersFor returns the parameters that follow from the settings, for the state machine of one
+// sink and one kind.
 func ParametersFor(c *config.Config, sink string, kind config.FlightKind, partition, indexARN string) Parameters {
 	p := Parameters{
 		IndexARN: indexARN, Partition: partition, TurnTimeout: c.Index.Timeout + turnSlack,
@@ -46,9 +48,9 @@ func ParametersFor(c *config.Config, sink string, kind config.FlightKind, partit
 
 var placeholder = regexp.MustCompile(`"?\$\{([A-Za-z]+)\}"?`)
 
-// Render fills the parameters into the definition file. In the file every placeholder is a JSON
-// string, so that the file is valid JSON, too; placeholders of numbers lose their quotes. An
-// unknown or missing placeholder is an error.
+// Render replaces the placeholders in the definition file with the parameters. In the file, every
+// placeholder is a JSON string, so that the file is valid JSON. Render removes the quotes around
+// numbers. An unknown or missing placeholder is an error.
 func Render(file string, p Parameters) (string, error) {
 	values := map[string]string{
 		"IndexARN":  strconv.Quote(p.IndexARN),

@@ -1,14 +1,14 @@
-// Package stepfunctions is the Step Functions half of the seam flight.Launcher, and renders the
-// state machine that times the flights.
+// Package stepfunctions implements flight.Launcher with Step Functions. It also renders the
+// definition of the state machine that runs flights.
 //
 // What it promises:
 //
-//   - Start begins one execution with the state as its input, named after the flight and its leg. A
-//     taken name means that the execution runs, or ran, so a repeated start of a Standard machine
-//     is one execution. Express names are not idempotent; two executions of one flight are
-//     harmless.
-//   - Render fills in the definition, which is one file: the index function, and the times that
-//     depend on the settings. A test checks what no linter does: actions, argument names and
-//     ranges. It also checks that a failure with an unknown outcome is never retried before the
-//     lease of a lost invocation has ended.
+//   - Start begins an execution with the state as its input. The name of the execution consists of
+//     the flight and the leg. On a Standard machine, a second start with the same name fails
+//     because the execution already exists, and Start counts that as success. On an Express
+//     machine, a repeated start begins a second execution, which is harmless.
+//   - Render adds the index function and the times from the settings to the definition, which is
+//     one file. A test checks the actions, the argument names and the ranges in the definition,
+//     which linters do not check. It also checks that a failure with an unknown outcome is never
+//     retried before the lease of a lost invocation has ended.
 package stepfunctions

@@ -14,7 +14,7 @@ import (
 	"github.com/lullhq/lull/internal/seam/flight"
 )
 
-// attemptTimeout bounds one request.
+// attemptTimeout is the time-out of one request.
 const attemptTimeout = 2 * time.Second
 
 // Launcher starts executions of a sink's state machines. It is safe for concurrent use.
@@ -23,18 +23,17 @@ type Launcher struct {
 	arns Machines
 }
 
-// Machines are the ARNs of a sink's state machines.
+// Machines contains the ARNs of a sink's state machines.
 type Machines struct{ Express, Standard string }
 
 var _ flight.Launcher = (*Launcher)(nil)
 
-// New returns the launcher of these state machines. The SDK's own retries are switched off.
+// New returns a launcher for the given state machines. It switches off the retries of the SDK.
 func New(cfg aws.Config, arns Machines) *Launcher {
 	return &Launcher{api: sdk.NewFromConfig(client.Bounded(cfg, attemptTimeout)), arns: arns}
 }
 
-// Start begins the execution of a flight's leg, on the state machine of the kind that the state
-// names.
+// Start begins the execution of a leg of a flight, on the state machine of the kind in the state.
 func (l *Launcher) Start(ctx context.Context, s flight.State) error {
 	arn := l.arns.Express
 	if s.Kind == flight.Standard {
@@ -50,10 +49,11 @@ func (l *Launcher) Start(ctx context.Context, s flight.State) error {
 	return failure(arn, err)
 }
 
-// executionName is the same for every start of one leg.
+// executionName returns the name of an execution. It is the same for every start of one leg.
 func executionName(s flight.State) string { return string(s.Flight) + "-" + strconv.Itoa(s.Leg) }
 
-// failure interprets an error of Step Functions. A name that is taken is success.
+// failure explains an error of Step Functions. If the execution already exists, failure returns
+// nil.
 func failure(arn string, err error) error {
 	if client.Code(err) == "ExecutionAlreadyExists" {
 		return nil
@@ -64,5 +64,5 @@ func failure(arn string, err error) error {
 			Codes: []string{"StateMachineDoesNotExist", "StateMachineDeleting", "InvalidArn"},
 		},
 		client.Final{Says: " refuses the flight", Codes: []string{"InvalidName", "InvalidExecutionInput"}},
-		client.Final{Says: ": the credentials may not do this: grant states:StartExecution"})
+		client.Final{Says: ": the credentials do not permit this: grant states:StartExecution"})
 }

@@ -1,16 +1,19 @@
-// Package tracing sends an OpenTelemetry collector the outcome of messages that carry a W3C trace
-// context. It reads the same notes as metrics and the decision log, and sends OTLP over HTTP.
+// Package tracing sends spans to an OpenTelemetry collector, with the outcomes of messages that
+// have a W3C trace context. It reads the same notes as the metrics and the decision log, and sends
+// OTLP over HTTP.
 //
-//   - A message that its sender traces gets a span in the sender's trace for each of its events:
-//     "lull committed", "lull superseded" and so on. It begins when the message was sent.
-//   - The invocations of receive and index have spans in a trace of the flight; its id is the
-//     flight's id. Spans of events and of invocations link each other. So the state machine needs
-//     no trace context.
-//   - A message that its sender does not sample gets no span. Without an endpoint the package does
-//     nothing.
-//   - Spans hold ids, versions and steps: never a document or an error's text.
+//   - If the sender of a message traces the message, each of its events gets a span in the sender's
+//     trace: "lull committed", "lull superseded" and so on. The span begins when the message was
+//     sent.
+//   - Each invocation of receive and index has a span in a trace of the flight. The id of this
+//     trace is the id of the flight, so the state machine needs no trace context. Spans of events
+//     and of invocations link to each other.
+//   - If the sender does not sample a message, the message gets no span. Without an endpoint, the
+//     package does nothing.
+//   - Spans contain ids, versions and steps, and never a document or the text of an error.
 //   - If the collector does not answer, one invocation per minute takes half a second longer. No
-//     invocation fails for it.
+//     invocation fails because of that.
 //
-// The encoding is ours because the SDK's exporter adds 7 MB to each function (docs/adr/0029).
+// The package encodes spans itself, because the exporter of the SDK would add 7 MB to each function
+// (docs/adr/0029).
 package tracing

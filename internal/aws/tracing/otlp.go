@@ -48,7 +48,7 @@ type value struct {
 	Int    string `json:"intValue,omitempty"`
 }
 
-// add adds a text, unless it is empty.
+// add adds an attribute with a text, unless the text is empty.
 func (s *span) add(key, text string) {
 	if text != "" {
 		s.Attributes = append(s.Attributes, attribute{key, value{String: text}})
@@ -61,7 +61,7 @@ func (s *span) addInt(key string, n int) {
 
 func nanos(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) }
 
-// body is an ExportTraceServiceRequest.
+// body returns an ExportTraceServiceRequest in JSON.
 func body(service string, spans []span) ([]byte, error) {
 	type scope struct {
 		Name string `json:"name"`
@@ -88,13 +88,13 @@ func body(service string, spans []span) ([]byte, error) {
 
 const (
 	exportTimeout = 500 * time.Millisecond
-	// answerMargin is the time that an export leaves to the invocation.
+	// answerMargin is the time before the deadline of the invocation at which an export ends.
 	answerMargin = 500 * time.Millisecond
-	// maxAnswer is how much of an answer is read, so that the connection can be used again.
+	// maxAnswer is how many bytes of an answer are read, so that the connection can be used again.
 	maxAnswer = 4 << 10
 )
 
-// exporter sends to a collector.
+// exporter sends spans to a collector.
 type exporter struct {
 	url, service string
 	client       *http.Client

@@ -8,28 +8,28 @@ import (
 	"github.com/lullhq/lull/internal/seam/journal"
 )
 
-// maxSpans is how many events of one invocation get a span, and how many links its own span has. A
-// batch may have 10,000 messages.
+// maxSpans is how many events of one invocation get a span at most, and how many links the span of
+// the invocation has at most. A batch may have 10,000 messages.
 const maxSpans = 512
 
-// The kinds of spans and the code of an error, as OTLP numbers them.
+// The numbers of a kind of span and of the status error in OTLP.
 const (
 	kindConsumer = 5
 	statusError  = 2
 )
 
-// ends are the steps that end an event: it is complete, or lull will never write it.
+// ends lists the steps after which an event is done: it was written, or lull will never write it.
 var ends = map[journal.Step]bool{
 	journal.Skipped: true, journal.Stale: true, journal.Duplicate: true, journal.AlreadyDead: true,
 	journal.Scheduled: true, journal.Superseded: true, journal.Committed: true, journal.Kept: true,
 	journal.DeadLettered: true, journal.Rejected: true, journal.Parked: true,
 }
 
-// bad are the ends that are failures. Their spans have the status error.
-var bad = map[journal.Step]bool{journal.DeadLettered: true, journal.Rejected: true, journal.Parked: true}
+// failures lists the steps of ends that are failures. Their spans have the status error.
+var failures = map[journal.Step]bool{journal.DeadLettered: true, journal.Rejected: true, journal.Parked: true}
 
-// Tracer makes spans of the notes of one invocation at a time. A nil Tracer does nothing. It is
-// safe for concurrent use.
+// Tracer converts the notes of an invocation into spans, for one invocation at a time. A nil Tracer
+// does nothing. A Tracer is safe for concurrent use.
 type Tracer struct {
 	export   func(ctx context.Context, spans []span) error
 	function string
@@ -39,11 +39,12 @@ type Tracer struct {
 	events  []journal.Note
 	began   time.Time
 	dropped int
-	silent  time.Time // until then nothing is sent: the collector did not answer
+	silent  time.Time // no spans are sent before this time, because the collector did not answer
 }
 
-// New returns the tracer of a function (receive, index) that sends to the collector at an endpoint,
-// such as http://localhost:4318, as that service. It is nil if the endpoint is empty.
+// New returns the tracer of a function (receive or index). It sends spans to the collector at an
+// endpoint, such as http://localhost:4318, under the name service. New returns nil if the endpoint
+// is empty.
 func New(endpoint, service, function string) *Tracer {
 	if endpoint == "" {
 		return nil
@@ -51,7 +52,7 @@ func New(endpoint, service, function string) *Tracer {
 	return &Tracer{export: newExporter(endpoint, service).send, function: function}
 }
 
-// Note keeps the note if it becomes a span or a link.
+// Note keeps a note if it becomes a span or a link.
 func (t *Tracer) Note(n journal.Note) {
 	if t == nil {
 		return
@@ -74,11 +75,11 @@ func (t *Tracer) Note(n journal.Note) {
 	t.events = append(t.events, n)
 }
 
-// quietFor is how long lull sends nothing to a collector that did not answer.
+// quietFor is how long lull sends no spans to a collector that did not answer.
 const quietFor = time.Minute
 
-// Flush sends the notes since the last Flush, and drops them even if that fails. It takes half a
-// second at most, and nothing of ctx's last half second.
+// Flush sends spans for the notes since the last Flush. It drops the notes even if sending fails.
+// Flush takes at most half a second, and ends half a second before the deadline of ctx.
 func (t *Tracer) Flush(ctx context.Context, now time.Time) error {
 	if t == nil {
 		return nil
@@ -94,7 +95,7 @@ func (t *Tracer) Flush(ctx context.Context, now time.Time) error {
 	end, ends := ctx.Deadline()
 	hurried := ends && time.Until(end) < exportTimeout+answerMargin
 	err := t.export(ctx, spans)
-	if err != nil && !hurried { // if the time was too short, the collector may be healthy
+	if err != nil && !hurried { // if the time was shorter than usual, the collector may be healthy
 		t.mu.Lock()
 		t.silent = now.Add(quietFor)
 		t.mu.Unlock()
@@ -102,19 +103,19 @@ func (t *Tracer) Flush(ctx context.Context, now time.Time) error {
 	return err
 }
 
-// spans are the invocation's span and one span for each event that ended.
+// spans returns the span of the invocation, and a span for each event that is done.
 func (t *Tracer) spans(now time.Time) []span {
 	if len(t.events) == 0 {
 		return nil
 	}
 	own := span{Name: "lull " + t.function, Kind: kindConsumer, Start: nanos(t.began), End: nanos(now)}
 	switch launch := launchOf(t.flight); {
-	case t.flight == "": // receive launched none
-		own.Trace, own.ID = random(16), random(8)
+	case t.flight == "": // receive launched no flight
+		own.Trace, own.ID = randomHex(16), randomHex(8)
 	case t.function == "receive":
 		own.Trace, own.ID = launch.trace, launch.span
 	default:
-		own.Trace, own.ID, own.Parent = launch.trace, random(8), launch.span
+		own.Trace, own.ID, own.Parent = launch.trace, randomHex(8), launch.span
 	}
 	if t.flight != "" {
 		own.add("lull.flight", t.flight)
@@ -125,7 +126,7 @@ func (t *Tracer) spans(now time.Time) []span {
 	all, linked := []span{own}, make(map[spanContext]bool)
 	for i := range t.events {
 		n := &t.events[i]
-		from, _ := parse(n.Trace) // as Note found it
+		from, _ := parse(n.Trace) // valid, because Note has checked it
 		if !linked[from] {
 			linked[from] = true
 			all[0].Links = append(all[0].Links, link{from.trace, from.span})
@@ -137,10 +138,10 @@ func (t *Tracer) spans(now time.Time) []span {
 	return all
 }
 
-// outcome is the span of an event in its sender's trace.
+// outcome returns the span of an event in the trace of the sender.
 func outcome(n *journal.Note, from spanContext, own span) span {
 	s := span{
-		Trace: from.trace, ID: random(8), Parent: from.span, Name: "lull " + string(n.Step), Kind: kindConsumer,
+		Trace: from.trace, ID: randomHex(8), Parent: from.span, Name: "lull " + string(n.Step), Kind: kindConsumer,
 		Start: nanos(n.Sent), End: nanos(n.At), Links: []link{{own.Trace, own.ID}},
 	}
 	if n.Sent.IsZero() || n.Sent.After(n.At) { // clocks differ
@@ -152,7 +153,7 @@ func outcome(n *journal.Note, from spanContext, own span) span {
 	s.add("lull.version", n.Key.VersionText())
 	s.add("lull.sink", n.Sink)
 	s.add("lull.lane", n.Lane)
-	if bad[n.Step] {
+	if failures[n.Step] {
 		s.Status = &status{Code: statusError}
 	}
 	return s

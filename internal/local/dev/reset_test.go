@@ -17,9 +17,9 @@ import (
 	"github.com/lullhq/lull/internal/seam/journal"
 )
 
-// An operator withdrew a version by a reset. Copies of the version are in the archive, in a lost
-// flight, in a dead letter, in late messages, and in a replay that began before the reset. The sink
-// must never get that version again.
+// An operator withdrew a version by a reset. The archive, a lost flight, a dead letter and late
+// messages hold copies of the version. So does a replay that began before the reset. The sink must
+// never get that version again.
 func TestAVersionThatWasTakenBackReachesTheSinkByNoWay(t *testing.T) {
 	stage{cfg: archiving}.play(t, func(s *scene) {
 		api := s.e.Operator(nil)

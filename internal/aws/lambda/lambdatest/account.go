@@ -16,8 +16,8 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// Account is an account in which nothing has happened yet: its table has no rows, its queues accept
-// every send and delete, its state machine starts, its bucket keeps objects. Any of them may be
+// Account is a fake AWS account. Its table has no rows, its queues accept every send and delete,
+// its state machine starts executions, and its bucket stores objects. A test can make each resource
 // missing.
 type Account struct {
 	server *httptest.Server
@@ -28,7 +28,7 @@ type Account struct {
 	asked   []string
 }
 
-// Resources that may be missing.
+// The resources that a test can make missing.
 const (
 	Table   = "DynamoDB"
 	Queue   = "AmazonSQS"
@@ -36,33 +36,33 @@ const (
 	Bucket  = "S3"
 )
 
-// NewAccount starts an account. It ends with the test.
+// NewAccount starts the server of an account, which ends with the test.
 func NewAccount(t testing.TB) *Account {
 	t.Helper()
 	a := &Account{objects: map[string][]byte{}}
 	a.server = httptest.NewServer(a)
 	t.Cleanup(a.server.Close)
-	// The functions' clients live as long as their process does.
+	// The clients of functions never close their connections.
 	t.Cleanup(a.server.CloseClientConnections)
 	return a
 }
 
-// Environment is a complete environment for this account.
+// Environment returns a complete environment for functions that use this account.
 func (a *Account) Environment() map[string]string {
 	vars := Environment()
 	vars["AWS_ENDPOINT_URL"] = a.server.URL
 	return vars
 }
 
-// Lose makes resources missing.
+// Lose makes resources of the account missing.
 func (a *Account) Lose(resources ...string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.missing = append(a.missing, resources...)
 }
 
-// Calls counts the requests so far whose name contains the text: "AmazonSQS.DeleteMessageBatch",
-// "S3.PUT /bucket/key".
+// Calls returns how many requests so far have a name that contains the text. Examples of names are
+// "AmazonSQS.DeleteMessageBatch" and "S3.PUT /bucket/key".
 func (a *Account) Calls(text string) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -79,7 +79,7 @@ func (a *Account) Calls(text string) int {
 func (a *Account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		panic(http.ErrAbortHandler) // the client hung up while it sent
+		panic(http.ErrAbortHandler) // the client hung up while it sent the request
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -107,8 +107,8 @@ func (a *Account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(answer(body))
 }
 
-// answer is a successful answer for every operation of the JSON protocols: each client reads the
-// fields that it knows.
+// answer returns a successful answer that is valid for every operation of the JSON protocols. Each
+// client reads only the fields that it knows.
 func answer(body []byte) []byte {
 	entries := []map[string]string{}
 	for _, id := range gjson.GetBytes(body, "Entries.#.Id").Array() {
@@ -121,12 +121,13 @@ func answer(body []byte) []byte {
 		"Successful": entries, // batches of SQS
 	})
 	if err != nil {
-		panic(err) // texts and numbers: cannot happen
+		panic(err) // cannot happen: the answer contains only texts and numbers
 	}
 	return text
 }
 
-// object is S3: it puts and gets objects. Every other operation succeeds without an effect.
+// object answers a request to S3. It stores and returns objects. Every other operation succeeds
+// without an effect.
 func (a *Account) object(w http.ResponseWriter, r *http.Request, body []byte, lost bool) {
 	fail := func(status int, code string) {
 		w.WriteHeader(status)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Batch is an SQS event with a message for each body, sent just now. The ids are message-0 and so
-// on.
+// Batch returns an SQS event with a message for each body, which was sent now. The ids are
+// message-0, message-1 and so on.
 func Batch(t testing.TB, queue string, bodies ...string) []byte {
 	t.Helper()
 	records := make([]map[string]any, len(bodies))

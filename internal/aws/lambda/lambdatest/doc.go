@@ -1,3 +1,3 @@
-// Package lambdatest helps tests and benchmarks of functions. It has an environment, an account in
-// which resources may be missing, and SQS events.
+// Package lambdatest has helpers for tests and benchmarks of functions: environment variables, a
+// fake AWS account in which resources may be missing, and SQS events.
 package lambdatest

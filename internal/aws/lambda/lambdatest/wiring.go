@@ -9,8 +9,8 @@ import (
 	"github.com/lullhq/lull/internal/config"
 )
 
-// Environment is a complete environment, as Lambda and the infrastructure set it. The caller may
-// change it.
+// Environment returns all environment variables that Lambda and package infra set. The caller may
+// change the map.
 func Environment() map[string]string {
 	const queues = "https://sqs.eu-west-1.amazonaws.com/123456789012/lull-search-"
 	return map[string]string{
@@ -25,8 +25,8 @@ func Environment() map[string]string {
 	}
 }
 
-// Setup makes a function's Setup: the default settings with one OpenSearch sink, an environment,
-// and a journal that writes to out.
+// Setup returns the Setup of a function: the default settings with one OpenSearch sink, an
+// environment, and a journal that writes to out.
 func Setup(function string, vars map[string]string, out io.Writer) *lambda.Setup {
 	c := config.Default()
 	s := c.Sinks["search"]
