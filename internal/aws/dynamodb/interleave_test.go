@@ -55,11 +55,11 @@ func (p *process) get(_ context.Context, doc shard.DocID) (item, error) {
 }
 
 func (p *process) waiting(context.Context, kind, span, int, int, func(item) bool) ([]item, string, error) {
-	return nil, "", errors.New("not asked for")
+	return nil, "", errors.New("the test does not use this call")
 }
 
 func (p *process) countWaiting(context.Context, kind, string, map[string]string, item, int) (int, bool, error) {
-	return 0, false, errors.New("not asked for")
+	return 0, false, errors.New("the test does not use this call")
 }
 
 func (p *process) change(_ context.Context, _ string, w shard.Write) (item, error) {

@@ -406,7 +406,7 @@ func TestADeadLetterOfAnEarlierVersionKeepsItsMessage(t *testing.T) {
 // reaches the limit.
 func TestWhatIsParkedIsCountedInTheIndex(t *testing.T) {
 	t.Parallel()
-	const inPage, pages = 1000, 3 // of each partition
+	const inPage, pages = 1000, 3 // items of a page, and pages of each partition
 	var mu sync.Mutex
 	asked := map[string]int{}
 	table := New(awstest.JSON(t, func(c awstest.Call) awstest.Reply {

@@ -21,7 +21,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const arn = "arn:aws:lambda:eu-west-1:123456789012:function:embed:live"
 
-// opened is the enricher of a collection, which reaches h for AWS.
+// opened opens the enricher of the collection. The enricher sends the requests that are meant for
+// AWS to h.
 func opened(t *testing.T, e config.Enrich, env string, h http.HandlerFunc) (enrich.Caller, error) {
 	t.Helper()
 	s := httptest.NewServer(h)
@@ -39,7 +40,7 @@ func opened(t *testing.T, e config.Enrich, env string, h http.HandlerFunc) (enri
 		},
 	})
 	if len(all) != 1 {
-		t.Errorf("got %v, want an enricher for one collection", all)
+		t.Errorf("got %v, want one enricher, for one collection", all)
 	}
 	return all["c"], err
 }
@@ -55,7 +56,7 @@ func TestAFunctionIsInvoked(t *testing.T) {
 		"an answer":            {200, "", `{"documents":[]}`, enrich.Failure{}},
 		"the function's error": {200, "Unhandled", `{"errorMessage":"content"}`, enrich.Failure{Smaller: true, Reason: "the function failed"}},
 		"throttled":            {429, "", "", enrich.Failure{Throttled: true, Reason: "it answered 429"}},
-		"not allowed":          {403, "", "", enrich.Failure{Reason: "it answered 403: correct its url, or its headers"}},
+		"no permission":        {403, "", "", enrich.Failure{Reason: "it answered 403: correct its url, or its headers"}},
 		"too large":            {413, "", "", enrich.Failure{Smaller: true, Reason: "it answered 413"}},
 	} {
 		caller, err := opened(
@@ -119,7 +120,7 @@ func TestHeadersComeFromASecretOrTheEnvironment(t *testing.T) {
 	e.Headers = config.Headers{Env: "HEADERS"}
 	for _, bad := range []string{"", "hunter2", `{"X":1}`, `{"X y":"hunter2"}`, `{"X":"hunter2\r\nY: 1"}`, `{}`} {
 		if _, err := opened(t, e, bad, secret); err == nil || strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("%s: got %v, want an error without it", bad, err)
+			t.Errorf("%s: got %v, want an error that does not contain the secret", bad, err)
 		}
 	}
 }

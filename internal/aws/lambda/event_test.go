@@ -55,8 +55,8 @@ func TestTheGoldenEventIsReadWhole(t *testing.T) {
 	}
 }
 
-// The platform's own types read the same event to the same end: what is read here by hand is not
-// another shape.
+// AWS's own Go types read the same event with the same result as ReadBatch, which decodes the event
+// by hand.
 func TestTheEventIsWhatAWSsTypesReadAndWrite(t *testing.T) {
 	t.Parallel()
 	var theirs events.SQSEvent
@@ -67,7 +67,7 @@ func TestTheEventIsWhatAWSsTypesReadAndWrite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, payload := range map[string][]byte{"golden": golden(t), "written by their types": again} {
+	for name, payload := range map[string][]byte{"golden": golden(t), "written by AWS's types": again} {
 		ours, err := ReadBatch(payload)
 		if err != nil || len(ours.Messages) != len(theirs.Records) {
 			t.Fatalf("%s: got %d messages, %v", name, len(ours.Messages), err)
@@ -100,7 +100,7 @@ func TestTheEventIsWhatAWSsTypesReadAndWrite(t *testing.T) {
 	}
 }
 
-// record is a good record with one change.
+// record returns a valid record of an SQS event with one change.
 func record(change func(r map[string]any)) string {
 	r := map[string]any{
 		"messageId": "m", "receiptHandle": "r", "body": "b", "eventSource": "aws:sqs",
@@ -113,7 +113,7 @@ func record(change func(r map[string]any)) string {
 	change(r)
 	b, err := json.Marshal(r)
 	if err != nil {
-		panic(err) // maps of texts
+		panic(err) // cannot happen: the maps hold only texts
 	}
 	return string(b)
 }
@@ -124,7 +124,7 @@ func TestARecordThatCannotBeReadFailsAlone(t *testing.T) {
 		return func(r map[string]any) {
 			attributes, ok := r["attributes"].(map[string]any)
 			if !ok {
-				t.Fatal("the good record has no attributes")
+				t.Fatal("the valid record has no attributes")
 			}
 			attributes[name] = v
 		}
@@ -139,11 +139,11 @@ func TestARecordThatCannotBeReadFailsAlone(t *testing.T) {
 		"no attributes":                func(r map[string]any) { delete(r, "attributes") },
 		"no time":                      attribute("SentTimestamp", ""),
 		"a time before 1970":           attribute("SentTimestamp", "-5"),
-		"no time at all":               attribute("SentTimestamp", "0"),
+		"a time of zero":               attribute("SentTimestamp", "0"),
 		"a time that is not a number":  attribute("SentTimestamp", "1e12"),
-		"a time beyond all":            attribute("SentTimestamp", "999999999999999999"),
+		"a time too far in the future": attribute("SentTimestamp", "999999999999999999"),
 		"a count that is not a number": attribute("ApproximateReceiveCount", "one"),
-		"a count of nothing":           attribute("ApproximateReceiveCount", "0"),
+		"a count of zero":              attribute("ApproximateReceiveCount", "0"),
 		"no base64":                    message(map[string]any{"dataType": "Binary", "binaryValue": "*"}),
 		"an untyped attribute":         message(map[string]any{"stringValue": "x"}),
 	} {
@@ -155,13 +155,14 @@ func TestARecordThatCannotBeReadFailsAlone(t *testing.T) {
 				t.Fatalf("ReadBatch: %v", err)
 			}
 			if len(got.Messages) != 2 || len(got.Unread) != 1 || got.Unread[0] != "m" {
-				t.Errorf("got %d messages and unread %v, want 2 and the changed one", len(got.Messages), got.Unread)
+				t.Errorf("got %d messages and unread %v, want 2 messages and the changed record unread", len(got.Messages), got.Unread)
 			}
 		})
 	}
 }
 
-// AWS names the tenant of a message among its attributes.
+// AWS puts the message group of a message into the attributes of the SQS record. The group is the
+// tenant.
 func TestTheGroupOfAMessageIsRead(t *testing.T) {
 	t.Parallel()
 	got, err := ReadBatch([]byte(`{"Records":[` + record(func(r map[string]any) {
@@ -170,7 +171,7 @@ func TestTheGroupOfAMessageIsRead(t *testing.T) {
 		}
 	}) + `]}`))
 	if err != nil || len(got.Messages) != 1 || got.Messages[0].Group != "tenant" {
-		t.Errorf("got %+v, %v, want the group", got.Messages, err)
+		t.Errorf("got %+v, %v, want one message of the group tenant", got.Messages, err)
 	}
 }
 
@@ -203,7 +204,7 @@ func TestABatchDoesNotReferToThePayload(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range payload {
-		payload[i] = 'x' // the runtime reads the next event into the same buffer
+		payload[i] = 'x' // the Lambda runtime reads the next event into the same buffer
 	}
 	if got.Messages[0].Receipt != "AQEBwJnKyrHigUMZj6rYigCgxlaS3SLy0a+first==" {
 		t.Errorf("got %q", got.Messages[0].Receipt)
@@ -242,7 +243,7 @@ func FuzzReadBatch(f *testing.F) {
 		}
 		for _, m := range b.Messages {
 			if m.ID == "" || m.Receipt == "" || m.Sent.IsZero() || m.ReceiveCount < 1 {
-				t.Errorf("half a message: %+v", m)
+				t.Errorf("ReadBatch returned an incomplete message: %+v", m)
 			}
 		}
 		var answer events.SQSEventResponse
@@ -255,7 +256,7 @@ func FuzzReadBatch(f *testing.F) {
 	})
 }
 
-// event is a batch of n messages of 871 bytes.
+// event returns an SQS event with n messages of 871 bytes each.
 func event(n int) []byte {
 	body := `{"title":"` + strings.Repeat("größer ", 100) + `"}`
 	records := make([]string, n)

@@ -22,7 +22,7 @@ func newJournal() (*Journal, *bytes.Buffer) {
 	return NewJournal(&out, slog.LevelInfo, metrics.Base{Stack: "lull", Sink: "search", Function: "test"}), &out
 }
 
-// total adds up what a metric was over all lines.
+// total returns the sum of the values of a metric in all lines.
 func total(t *testing.T, out *bytes.Buffer, name string) float64 {
 	t.Helper()
 	sum := 0.0
@@ -34,7 +34,7 @@ func total(t *testing.T, out *bytes.Buffer, name string) float64 {
 	return sum
 }
 
-// messages is an event of messages named 0 to n-1 of the queue q.
+// messages returns an SQS event of the queue q. Its n messages have the ids 0 to n-1.
 func messages(n int) []byte {
 	records := make([]string, n)
 	for i := range records {
@@ -43,7 +43,7 @@ func messages(n int) []byte {
 	return []byte(`{"Records":[` + strings.Join(records, ",") + `]}`)
 }
 
-// failures are the ids in an answer, sorted.
+// failures returns the ids of the failed messages in an answer, sorted.
 func failures(t *testing.T, answer []byte) []string {
 	t.Helper()
 	var a struct {
@@ -71,7 +71,8 @@ func TestTheAnswerIsWhatTheHandleKeeps(t *testing.T) {
 	j.rows = func() (int64, int64, int64) { return 0, writes, 0 }
 	q := queues(j, func(_ context.Context, msgs []queue.Message) []string {
 		writes += 3
-		// Unknown, empty and repeated ids would fail, or delete, the whole batch.
+		// An unknown, empty or repeated id in the answer makes Lambda fail or delete the whole
+		// batch.
 		return []string{msgs[1].ID, "unknown", "", msgs[1].ID}
 	})
 	answer, err := q.Invoke(t.Context(), messages(3))
@@ -79,7 +80,7 @@ func TestTheAnswerIsWhatTheHandleKeeps(t *testing.T) {
 		t.Errorf("got %s, %v", answer, err)
 	}
 	if total(t, out, metrics.RowWrites) != 3 {
-		t.Errorf("the handle's writes were not counted: %s", out)
+		t.Errorf("the log does not count the 3 row writes of the handle: %s", out)
 	}
 }
 
@@ -108,10 +109,10 @@ func TestAPanicFailsTheMessagesThatCauseIt(t *testing.T) {
 			t.Errorf("%v: %d messages were handled, want the other %d", poison, len(good), 100-len(poison))
 		}
 		if strings.Contains(out.String(), "hunter2") {
-			t.Error("what was thrown is in the log")
+			t.Error("the log contains the panic's value")
 		}
 		if total(t, out, metrics.Panics) == 0 {
-			t.Error("no panic was counted")
+			t.Error("the metric Panics counts no panic")
 		}
 	}
 }
@@ -138,7 +139,7 @@ func TestAPanicThatLastsEndsWithTheTime(t *testing.T) {
 	})
 	answer, err := q.Invoke(ctx, messages(1000))
 	if err != nil || len(failures(t, answer)) != 1000 || calls != 1 {
-		t.Errorf("got %d failures after %d calls, %v, want all of them after one", len(failures(t, answer)), calls, err)
+		t.Errorf("got %d failures after %d calls, %v; want 1000 failures after one call", len(failures(t, answer)), calls, err)
 	}
 }
 
@@ -150,10 +151,10 @@ func TestTheContextEndsBeforeTheInvocation(t *testing.T) {
 		limit    time.Duration
 		want     time.Duration
 	}{
-		{"the platform's", 3 * time.Second, 6 * time.Second, 3*time.Second - answerMargin},
-		{"the settings', where the platform gives more", time.Minute, 6 * time.Second, 6*time.Second - answerMargin},
-		{"the settings', where the platform gives none", 0, 6 * time.Second, 6*time.Second - answerMargin},
-		{"over", -time.Second, 6 * time.Second, -time.Second - answerMargin},
+		{"Lambda's deadline is earlier", 3 * time.Second, 6 * time.Second, 3*time.Second - answerMargin},
+		{"the time-out of the settings is earlier", time.Minute, 6 * time.Second, 6*time.Second - answerMargin},
+		{"Lambda gives no deadline", 0, 6 * time.Second, 6*time.Second - answerMargin},
+		{"the deadline has passed", -time.Second, 6 * time.Second, -time.Second - answerMargin},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -172,7 +173,7 @@ func TestTheContextEndsBeforeTheInvocation(t *testing.T) {
 				t.Errorf("got %s, want %s", end.Sub(start), tt.want)
 			}
 			if tt.deadline < 0 && got.Err() == nil {
-				t.Error("a deadline that has passed is still a limit")
+				t.Error("the context is still alive, although the deadline has passed")
 			}
 		})
 	}
@@ -186,7 +187,7 @@ func TestRecordsThatCannotBeReadStay(t *testing.T) {
 		record(func(r map[string]any) { r["messageId"] = "bad"; delete(r, "attributes") }) + `]}`)
 	answer, err := q.Invoke(t.Context(), payload)
 	if err != nil || !slices.Equal(failures(t, answer), []string{"bad"}) || total(t, out, metrics.InvalidEvents) != 1 {
-		t.Errorf("got %s, %v, want the bad one alone: %s", answer, err, out)
+		t.Errorf("got %s, %v, want only the unreadable record as failed: %s", answer, err, out)
 	}
 }
 

@@ -23,7 +23,7 @@ import (
 	_ "github.com/lullhq/lull/sink/memorysink"
 )
 
-// deployed are settings that may be deployed.
+// deployed returns settings that a deployment accepts.
 func deployed() config.Config {
 	c := config.Default()
 	s := c.Sinks["search"]
@@ -32,7 +32,8 @@ func deployed() config.Config {
 	return c
 }
 
-// folder holds settings as the infrastructure writes them.
+// folder returns a new folder with the settings file that the infrastructure puts beside a
+// function.
 func folder(t *testing.T, text string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -74,13 +75,13 @@ func TestAFunctionIsWiredFromItsSettingsAndNames(t *testing.T) {
 	}
 }
 
-// A stack that was made from a template has its settings in the environment. They override a file,
-// and their errors read the same.
+// A stack that was created from a template has its settings in an environment variable. The
+// variable overrides the settings file, and its errors read like those of the file.
 func TestSettingsMayBeInTheEnvironment(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		text string
-		want string // in the log, empty for a function that works
+		want string // a text of the log; empty if the function works
 	}{
 		"good":         {text: settingsText(t, deployed())},
 		"not JSON":     {text: "{", want: "LULL_SETTINGS: parse settings"},
@@ -97,7 +98,8 @@ func TestSettingsMayBeInTheEnvironment(t *testing.T) {
 	}
 }
 
-// Each line names its own invocation, and the level is the function's own: REVIEW W12.
+// Each log line names the invocation that wrote it. LULL_LOG_LEVEL sets the level of the log, and
+// does not affect metrics.
 func TestLinesNameTheirInvocation(t *testing.T) {
 	t.Parallel()
 	for level, want := range map[string]bool{"": true, "INFO": true, "WARN": false} {
@@ -119,7 +121,7 @@ func TestLinesNameTheirInvocation(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := strings.Contains(out.String(), `"requestId":"`+id+`"`); got != want {
-				t.Errorf("level %q: invocation %s is named %v, want %v: %s", level, id, got, want, &out)
+				t.Errorf("level %q: the log names invocation %s: %v, want %v: %s", level, id, got, want, &out)
 			}
 			if total(t, &out, metrics.Name(journal.Parked)) != 1 {
 				t.Errorf("level %q: the metric is missing: %s", level, &out)
@@ -128,7 +130,7 @@ func TestLinesNameTheirInvocation(t *testing.T) {
 	}
 }
 
-// Notes about traced messages are sent at the end of their invocation.
+// The spans of traced messages are sent at the end of the invocation.
 func TestSpansLeaveWithTheirInvocation(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -161,7 +163,7 @@ func TestSpansLeaveWithTheirInvocation(t *testing.T) {
 			t.Errorf("got %s", got)
 		}
 	default:
-		t.Errorf("nothing was sent: %s", &out)
+		t.Errorf("the collector received no spans: %s", &out)
 	}
 }
 
@@ -175,19 +177,19 @@ func TestBadSettingsKeepEveryMessageAndSaySo(t *testing.T) {
 	local.Complete()
 	names := map[string]string{EnvSink: "search", EnvTable: "shards", "AWS_LAMBDA_FUNCTION_NAME": "prod-search-receive"}
 	tests := map[string]struct {
-		settings string // empty for no file
+		settings string // empty if there is no settings file
 		env      map[string]string
 		wire     Wire
 		says     string
 	}{
-		"no settings":            {"", names, wireGood, "config.json"},
-		"no JSON":                {"{", names, wireGood, "config.json"},
-		"an unknown setting":     {`{"quite":"5s"}`, names, wireGood, "quite"},
-		"contradictory settings": {settingsText(t, contradictory), names, wireGood, "queues.visibility"},
-		"a sink in one process":  {settingsText(t, local), names, wireGood, "sinks.search.kind"},
-		"no sink":                {good, map[string]string{EnvTable: "shards"}, wireGood, EnvSink},
-		"another sink":           {good, map[string]string{EnvSink: "other"}, wireGood, `"other"`},
-		"a name is missing":      {good, map[string]string{EnvSink: "search"}, wireGood, EnvTable},
+		"no settings":                    {"", names, wireGood, "config.json"},
+		"no JSON":                        {"{", names, wireGood, "config.json"},
+		"an unknown setting":             {`{"quite":"5s"}`, names, wireGood, "quite"},
+		"contradictory settings":         {settingsText(t, contradictory), names, wireGood, "queues.visibility"},
+		"a sink that is only in memory":  {settingsText(t, local), names, wireGood, "sinks.search.kind"},
+		"no sink":                        {good, map[string]string{EnvTable: "shards"}, wireGood, EnvSink},
+		"another sink":                   {good, map[string]string{EnvSink: "other"}, wireGood, `"other"`},
+		"a missing environment variable": {good, map[string]string{EnvSink: "search"}, wireGood, EnvTable},
 		"wiring fails": {
 			good, names, func(*Setup) (Handler, error) { return nil, errors.New("sources: no") },
 			"sources: no",
@@ -202,27 +204,28 @@ func TestBadSettingsKeepEveryMessageAndSaySo(t *testing.T) {
 			}
 			var out bytes.Buffer
 			h := New("receive", getenv(tt.env), []string{dir}, &out, tt.wire)
-			for range 2 { // each time, not only the first
+			for range 2 { // every invocation reports the error, not only the first one
 				out.Reset()
 				answer, err := h.Invoke(t.Context(), messages(3))
 				if err != nil || len(failures(t, answer)) != 3 {
-					t.Errorf("got %s, %v, want every message as failed", answer, err)
+					t.Errorf("got %s, %v, want all 3 messages as failed", answer, err)
 				}
 				if total(t, &out, metrics.ConfigurationErrors) != 1 ||
 					!strings.Contains(out.String(), strings.ReplaceAll(tt.says, `"`, `\"`)) {
-					t.Errorf("want ConfigurationErrors and %q: %s", tt.says, &out)
+					t.Errorf("the log must count one ConfigurationErrors and say %q: %s", tt.says, &out)
 				}
 			}
 			if !strings.Contains(out.String(), `"Stack":"lull"`) && !strings.Contains(out.String(), `"Stack":"prod"`) {
-				t.Errorf("an alarm would not find the metric: %s", &out)
+				t.Errorf("the metric has no dimension Stack, so no alarm finds it: %s", &out)
 			}
-			// An event that is not SQS's fails: the state machine and the rule count that.
+			// An event that is not from SQS makes the invocation fail. The state machine and the
+			// EventBridge rule count such a failure.
 			out.Reset()
 			if answer, err := h.Invoke(t.Context(), []byte(`{"schema":1,"flight":"f"}`)); err == nil {
 				t.Errorf("got %s, want an error", answer)
 			}
 			if !strings.Contains(out.String(), `"flight":"f"`) {
-				t.Errorf("the line does not say whose turn it was: %s", &out)
+				t.Errorf("the log line does not name the flight: %s", &out)
 			}
 		})
 	}

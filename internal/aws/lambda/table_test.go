@@ -13,7 +13,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// failing is a table that answers nothing but an error.
+// failing is a table whose calls all return an error.
 type failing struct{ err error }
 
 func (f failing) Read(context.Context, []shard.DocID, shard.Consistency) ([]shard.Row, error) {

@@ -45,17 +45,18 @@ func TestTheStateComesAsTheMachineHandsItOn(t *testing.T) {
 	}
 }
 
-// An emulator's machine may not know when it came to a state. Then index compares its clock with
-// the execution's start.
+// The state machine of an emulator may not know when it entered a state. Then the index function
+// compares its clock with the start of the execution.
 func TestAMachineMayNotKnowWhenItCameToATurn(t *testing.T) {
 	t.Parallel()
 	got, err := ReadState([]byte(`{"flight":"f","startedAt":"2026-11-20T19:00:05.5Z","enteredAt":null}`))
 	if err != nil || got.Entered != 0 || got.Started == 0 {
-		t.Errorf("got %+v, %v, want the start alone", got, err)
+		t.Errorf("got %+v, %v, want the start and no time of entry", got, err)
 	}
 }
 
-// A new field of the state must pass through without a change in this package.
+// If flight.State gets a new field, ReadState must keep that field without a change in this
+// package.
 func TestEveryFieldOfTheStateComesThrough(t *testing.T) {
 	t.Parallel()
 	var want flight.State
@@ -137,7 +138,7 @@ func FuzzReadState(f *testing.F) {
 	})
 }
 
-// turn invokes Take with a state and the given time left.
+// turn invokes the function Take with a state. The deadline of the invocation is that far away.
 func turn(t *testing.T, left time.Duration, take func(context.Context, flight.State) (flight.State, error)) ([]byte,
 	string, error,
 ) {
@@ -148,7 +149,7 @@ func turn(t *testing.T, left time.Duration, take func(context.Context, flight.St
 	defer cancel()
 	answer, err := h.Invoke(ctx, []byte(`{"schema":1,"flight":"`+id+`","left":"_w","turn":1}`))
 	if err != nil && total(t, out, metrics.TurnsLost) != 1 {
-		t.Errorf("the lost turn was not counted: %s", out)
+		t.Errorf("the metric TurnsLost does not count the lost turn: %s", out)
 	}
 	return answer, out.String(), err
 }
@@ -157,7 +158,7 @@ func TestATurnAnswersWithTheNextState(t *testing.T) {
 	t.Parallel()
 	answer, _, err := turn(t, 10*time.Second, func(ctx context.Context, s flight.State) (flight.State, error) {
 		if _, ok := ctx.Deadline(); !ok {
-			t.Error("the turn has no end")
+			t.Error("the context of the turn has no deadline")
 		}
 		s.Turn++
 		s.WakeAt = "2026-11-20T19:00:05Z"
@@ -187,12 +188,12 @@ func TestATurnThatFailsOrPanicsIsAnError(t *testing.T) {
 	}
 }
 
-// A lease is computed from the settings' time-out. An invocation that may live longer could write
-// after its lease has ended.
+// A lease is computed from the time-out in the settings. An invocation that may run longer than
+// this time-out could write after the end of its lease.
 func TestAFunctionThatMayRunLongerThanItsLeaseRefuses(t *testing.T) {
 	t.Parallel()
 	_, out, err := turn(t, 15*time.Second, func(_ context.Context, s flight.State) (flight.State, error) {
-		t.Error("the turn was taken")
+		t.Error("Take was called")
 		return s, nil
 	})
 	if err == nil || !strings.Contains(err.Error(), "index.timeout is 10s") ||
@@ -203,7 +204,7 @@ func TestAFunctionThatMayRunLongerThanItsLeaseRefuses(t *testing.T) {
 		return s,
 			nil
 	}); err != nil {
-		t.Errorf("less time is safe: got %v", err)
+		t.Errorf("less time than the time-out is safe, but the turn returned %v", err)
 	}
 }
 
@@ -230,13 +231,13 @@ func TestATaskRuns(t *testing.T) {
 			t.Errorf("%s: got %s, %v", name, answer, err)
 		}
 		if strings.Contains(out.String(), "hunter2") {
-			t.Errorf("%s: what was thrown is in the log", name)
+			t.Errorf("%s: the log contains the panic's value", name)
 		}
 	}
 }
 
-// The log says where a part of an invocation panicked, not where the panic was caught, and never
-// the panic's value.
+// If a goroutine of an invocation panics, the log names the function that panicked, and not the
+// place that recovered. The log never contains the panic's value.
 func TestAPanicBesideOthersIsLoggedWhereItHappened(t *testing.T) {
 	t.Parallel()
 	j, out := newJournal()
@@ -246,10 +247,10 @@ func TestAPanicBesideOthersIsLoggedWhereItHappened(t *testing.T) {
 	}}
 	_, err := task.Invoke(t.Context(), []byte(`{"source":"aws.events"}`))
 	if err == nil || !strings.Contains(err.Error(), "panic: string") {
-		t.Errorf("got %v, want the type of what was thrown", err)
+		t.Errorf("got %v, want an error with the type of the panic's value", err)
 	}
 	if log := out.String(); !strings.Contains(log, "oddPart") || strings.Contains(log, "hunter2") {
-		t.Errorf("log %s, want the part and not what it threw", log)
+		t.Errorf("got the log %s, want the name oddPart and no value of the panic", log)
 	}
 }
 

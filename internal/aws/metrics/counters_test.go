@@ -19,7 +19,7 @@ var base = Base{Stack: "lull", Sink: "search", Function: "index"}
 
 var now = time.UnixMilli(1_777_888_800_000).UTC()
 
-// at walks into decoded JSON by names and numbers.
+// at returns the value at a path of field names and list indexes in decoded JSON.
 func at[T any](t *testing.T, v any, path ...any) T {
 	t.Helper()
 	for _, step := range path {
@@ -30,7 +30,7 @@ func at[T any](t *testing.T, v any, path ...any) T {
 		case int:
 			list, _ := v.([]any)
 			if step >= len(list) {
-				t.Fatalf("%v: there are %d", path, len(list))
+				t.Fatalf("path %v: the list has only %d elements", path, len(list))
 			}
 			v = list[step]
 		}
@@ -58,7 +58,7 @@ func TestNotesAreCountedUnderTheirNames(t *testing.T) {
 	j.Flush(now, "request-1")
 	got := awstest.Lines(t, &out)
 	if len(got) != 3 {
-		t.Fatalf("got %d lines, want one each for other, search, search live: %s", len(got), out.String())
+		t.Fatalf("got %d lines, want one each for the sink other, the sink search, and its lane live: %s", len(got), out.String())
 	}
 	for i, want := range []map[string]any{
 		{"Sink": "other", "LeaseLost": 1.0},
@@ -78,7 +78,7 @@ func TestNotesAreCountedUnderTheirNames(t *testing.T) {
 			if name := at[string](t, m, "Name"); want[name] == nil {
 				t.Errorf("line %d: metric %s has no value", i, name)
 			} else if name == RowReads || name == "Held" {
-				t.Errorf("line %d: %s is a metric, which costs money and nobody looks at", i, name)
+				t.Errorf("line %d: %s is a metric; want none, because a metric costs money and no alarm uses this one", i, name)
 			}
 		}
 		want["Stack"], want["Function"], want["RequestId"] = "lull", "index", "request-1"
@@ -103,14 +103,14 @@ func TestFreshnessIsMeasuredPerLane(t *testing.T) {
 			At: now.Add(time.Duration(i) * time.Millisecond),
 		})
 	}
-	j.Note(journal.Note{Step: journal.Committed, Lane: "bulk", Sent: now, At: now.Add(-time.Second)}) // clocks differ
+	j.Note(journal.Note{Step: journal.Committed, Lane: "bulk", Sent: now, At: now.Add(-time.Second)}) // the clock of the sender is ahead
 	j.Flush(now, "")
 	var live, bulk []float64
 	committed := 0.0
 	for _, line := range awstest.Lines(t, &out) {
 		values := at[[]any](t, line, "Freshness")
 		if len(values) > 100 {
-			t.Errorf("%d values in a line, 100 are allowed", len(values))
+			t.Errorf("a line has %d values of a metric, CloudWatch allows 100", len(values))
 		}
 		directives := at[[]any](t, line, "_aws", "CloudWatchMetrics")
 		last := at[map[string]any](t, directives, len(directives)-1)
@@ -129,14 +129,15 @@ func TestFreshnessIsMeasuredPerLane(t *testing.T) {
 		}
 	}
 	if len(live) != n || live[n-1] != n-1 || len(bulk) != 1 || bulk[0] != 0 {
-		t.Errorf("got %d live and bulk %v", len(live), bulk)
+		t.Errorf("got %d values of the lane live and the values %v of the lane bulk", len(live), bulk)
 	}
 	if committed != n+1 {
-		t.Errorf("committed %v times, want %d: more lines must not count twice", committed, n+1)
+		t.Errorf("all lines together count %v commits, want %d", committed, n+1)
 	}
 }
 
-// SQS's own age leaves out what was received three times or more: REVIEW W7.
+// OldestMessage counts every message. The metric ApproximateAgeOfOldestMessage of SQS leaves out
+// messages that were received three times or more.
 func TestTheOldestMessageIsMeasuredPerLane(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -144,7 +145,7 @@ func TestTheOldestMessageIsMeasuredPerLane(t *testing.T) {
 	for _, n := range []journal.Note{
 		{Step: journal.Received, Lane: "live", Count: 2, Sent: now.Add(-time.Minute)},
 		{Step: journal.Received, Lane: "live", Count: 1, Sent: now.Add(-90 * time.Minute)},
-		{Step: journal.Received, Lane: "live", Count: 1, Sent: now.Add(time.Second)}, // clocks differ
+		{Step: journal.Received, Lane: "live", Count: 1, Sent: now.Add(time.Second)}, // the clock of the sender is ahead
 		{Step: journal.Received, Lane: "bulk", Count: 1, Sent: now.Add(time.Second)},
 	} {
 		n.At = now
@@ -186,7 +187,7 @@ func TestNotesFromManyGoroutinesAreAllCounted(t *testing.T) {
 	}
 }
 
-// A note that counted nothing would be an alarm that never rings.
+// Alarms watch these metric names. If a step has another name, its alarm never fires.
 func TestTheNamesThatAlarmsWatch(t *testing.T) {
 	t.Parallel()
 	for step, want := range map[journal.Step]string{

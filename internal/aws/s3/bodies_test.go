@@ -29,7 +29,7 @@ func TestABodyIsTheTailOfItsObject(t *testing.T) {
 			`{"schema":1,"attributes":{"b":{"type":"Binary","binary":"AP8="},"lull-source":{"type":"String","text":"govuk"},"n":{"type":"Number","text":"7"}}}`,
 		},
 		{
-			"attributes that are not text", "x",
+			"an attribute that is not a text", "x",
 			map[string]queue.Attribute{"a": {Type: "String", String: "\xff"}},
 			`{"schema":1,"attributes":{"a":{"type":"String","bytes":"/w=="}}}`,
 		},
@@ -89,7 +89,7 @@ func FuzzDecodeBody(f *testing.F) {
 		}
 		again, err := encodeBody(body, attrs)
 		if err != nil {
-			t.Fatalf("encode what was decoded: %v", err)
+			t.Fatalf("encode the decoded body: %v", err)
 		}
 		body2, attrs2, err := decodeBody(again)
 		if err != nil || body2 != body || len(attrs2) != len(attrs) {

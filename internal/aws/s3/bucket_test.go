@@ -20,7 +20,8 @@ import (
 	"github.com/lullhq/lull/internal/seam/flight"
 )
 
-// answers serves one answer to everything and counts the requests.
+// answers returns a bucket whose server gives the same answer to all requests and records each
+// request.
 func answers(t *testing.T, status int, body string, requests *[]string) *Bucket {
 	t.Helper()
 	return New(awstest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -183,7 +184,7 @@ func TestAnObjectThatIsTooLargeIsNotRead(t *testing.T) {
 	var requests []string
 	b := answers(t, 200, strings.Repeat("x", 100), &requests)
 	if _, err := b.get(awstest.Context(t), b.name, "k", 99); err == nil || !backoff.Final(err) {
-		t.Errorf("got %v, want an error for good", err)
+		t.Errorf("got %v, want a permanent error", err)
 	}
 	if got, err := b.get(awstest.Context(t), b.name, "k", 100); err != nil || len(got) != 100 {
 		t.Errorf("got %d bytes, %v, want 100", len(got), err)
@@ -196,7 +197,7 @@ func TestAReferenceThatCannotBeHadIsAFault(t *testing.T) {
 		name   string
 		status int
 		body   string
-		fault  string // part of a fault for good
+		fault  string // part of the problem that a permanent fault names; empty for no fault
 		good   bool
 	}{
 		{name: "there", status: 200, body: "{}", good: true},

@@ -20,7 +20,8 @@ import (
 	"github.com/lullhq/lull/internal/seam/flight/flighttest"
 )
 
-// create makes a bucket at the emulator. Emulators forget it when they stop.
+// create creates a bucket at the emulator. The test does not delete the bucket: an emulator forgets
+// it when it stops.
 func create(t *testing.T, cfg aws.Config) *Bucket {
 	t.Helper()
 	api := sdk.NewFromConfig(client.Plain(cfg), func(o *sdk.Options) { o.UsePathStyle = true })
@@ -43,7 +44,8 @@ func TestTheBucketKeepsThePromisesOfAnArchive(t *testing.T) {
 	archivetest.Run(t, func(*testing.T) archive.Store { return NewArchive(bucket) })
 }
 
-// The stack's bucket keeps what is deleted or written over. Nothing of forgotten data may remain.
+// The bucket of a stack keeps earlier versions of its objects. When data is forgotten, no earlier
+// version of that data may remain.
 func TestOfWhatIsForgottenNoFormerVersionStays(t *testing.T) {
 	t.Parallel()
 	ctx := awstest.Context(t)
@@ -82,14 +84,15 @@ func TestOfWhatIsForgottenNoFormerVersionStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := a.Get(ctx, gone); err != nil || string(got) != "without it" || versions(gone) != 1 {
-		t.Errorf("got %q, %v in %d versions, want one", got, err, versions(gone))
+		t.Errorf("got %q, %v in %d versions, want the new text in one version", got, err, versions(gone))
 	}
 	if err := a.Remove(ctx, gone); err != nil || versions(gone) != 0 || versions(kept) != 3 {
-		t.Errorf("%d versions (%v), and %d of another object, want none and 3", versions(gone), err, versions(kept))
+		t.Errorf("after Remove, got %d versions (%v) and %d versions of another object, want 0 and 3", versions(gone), err, versions(kept))
 	}
 }
 
-// An old flight is deleted by listing it: the suite's flights are young.
+// The objects of an old flight are deleted by listing them. All flights of the suite are young, so
+// this test makes the store treat them as old.
 func TestOldFlightsKeepThePromisesToo(t *testing.T) {
 	t.Parallel()
 	bucket := create(t, awstest.Emulator(t))
@@ -118,7 +121,7 @@ func TestAnOldFlightGoesWithAllItsLegs(t *testing.T) {
 	}
 	left, _, err := f.List(ctx, "", 10)
 	if err != nil || len(left) != 1 || left[0].ID != other || left[0].Legs != youngLegs+3 {
-		t.Errorf("got %v, %v, want the other flight with all its legs", left, err)
+		t.Errorf("got %v, %v, want only the other flight, with all its legs", left, err)
 	}
 }
 
@@ -136,7 +139,7 @@ func TestAMissingBucketSaysSo(t *testing.T) {
 		"delete": f.Delete(ctx, id), "list": listErr, "body": bodyErr,
 	} {
 		if err == nil || !backoff.Final(err) || errors.Is(err, flight.ErrNotFound) {
-			t.Errorf("%s: got %v, want an error for good", what, err)
+			t.Errorf("%s: got %v, want a permanent error", what, err)
 		}
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/lullhq/lull/internal/seam/flight"
 )
 
-// F8: each request to the stack's bucket names the account that must own it, and a request to a
-// bucket of the user's names none: that may be another account's.
+// Each request to the bucket of the stack names the account that must own the bucket. A request to
+// a bucket of the user names no account, because that bucket may belong to another account.
 func TestEachCallNamesTheBucketsOwner(t *testing.T) {
 	t.Parallel()
 	const own = "content-444455556666-111122223333-us-gov-west-1"
@@ -45,7 +45,7 @@ func TestEachCallNamesTheBucketsOwner(t *testing.T) {
 			flights, bodies, archive, ctx := NewFlights(b), NewBodies(b, DeadPrefix), NewArchive(b), t.Context()
 			young := flight.ID(ulid.Make().String())
 			old := flight.ID(ulid.MustNew(ulid.Timestamp(time.Now().Add(-time.Hour)), ulid.DefaultEntropy()).String())
-			// Answers are empty: the test checks only the requests.
+			// All answers are empty, because the test checks only the requests.
 			_ = flights.Put(ctx, &flight.Manifest{Flight: young})
 			_, _ = flights.Get(ctx, young)
 			_, _ = flights.Continue(ctx, young, 1, flight.State{})
@@ -68,14 +68,14 @@ func TestEachCallNamesTheBucketsOwner(t *testing.T) {
 			}
 			for _, call := range []string{"PUT x-id", "GET x-id", "GET list-type", "GET prefix", "POST delete"} {
 				if !seen[call] {
-					t.Errorf("no request is %s: %v", call, seen)
+					t.Errorf("no request is %s; the requests are %v", call, seen)
 				}
 			}
 		})
 	}
 }
 
-// A call that is added later names the owner too.
+// A call that someone adds later must name the owner of the bucket as well.
 func TestEveryRequestOfThisPackageSetsTheOwner(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("*.go")
@@ -98,6 +98,6 @@ func TestEveryRequestOfThisPackageSetsTheOwner(t *testing.T) {
 		}
 	}
 	if calls < 9 {
-		t.Errorf("found %d calls: the test looks in the wrong place", calls)
+		t.Errorf("found only %d calls, want at least 9: the test looks in the wrong place", calls)
 	}
 }

@@ -17,7 +17,7 @@ func TestABodyHasOnePlace(t *testing.T) {
 		w.WriteHeader(status)
 	}))
 	p := NewPayloads(cfg, "bodies", "rabbit/")
-	const digest = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881" // of x
+	const digest = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881" // the SHA-256 of x
 	for range 2 {
 		bucket, key, err := p.Put(awstest.Context(t), []byte("x"))
 		if bucket != "bodies" || key != "rabbit/"+digest || err != nil {
@@ -33,6 +33,6 @@ func TestABodyHasOnePlace(t *testing.T) {
 		t.Errorf("got %q", puts)
 	}
 	if _, _, err := p.Put(awstest.Context(t), []byte("x")); err == nil {
-		t.Error("a refused body counts as kept")
+		t.Error("Put returned no error, although S3 refused the body")
 	}
 }

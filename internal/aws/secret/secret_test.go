@@ -91,21 +91,21 @@ func TestErrorsNameTheSecretAndHoldNoneOfIt(t *testing.T) {
 		final bool
 		says  string
 	}{
-		"missing":             {awstest.Failure(400, "ResourceNotFoundException", "gone"), true, "does not exist"},
-		"denied":              {awstest.Failure(400, "com.amazonaws#AccessDeniedException", "no"), true, "grant"},
-		"a key of one's own":  {awstest.Failure(400, "DecryptionFailure", "no"), true, "kms:Decrypt"},
-		"marked for deletion": {awstest.Failure(400, "InvalidRequestException", "deleted"), true, "deletion"},
-		"unavailable":         {awstest.Failure(503, "ServiceUnavailable", "oops"), false, ""},
-		"a proxy's page":      {awstest.Reply{Status: 502, Body: "<html>hunter2</html>"}, false, "502"},
-		"no JSON":             {value("hunter2"), true, "username and password"},
-		"no password":         {value(`{"username":"hunter2"}`), true, "username and password"},
-		"another type":        {value(`{"username":"lull","password":["hunter2"]}`), true, "username and password"},
+		"missing":                          {awstest.Failure(400, "ResourceNotFoundException", "gone"), true, "does not exist"},
+		"denied":                           {awstest.Failure(400, "com.amazonaws#AccessDeniedException", "no"), true, "grant"},
+		"a KMS key without the permission": {awstest.Failure(400, "DecryptionFailure", "no"), true, "kms:Decrypt"},
+		"marked for deletion":              {awstest.Failure(400, "InvalidRequestException", "deleted"), true, "deletion"},
+		"unavailable":                      {awstest.Failure(503, "ServiceUnavailable", "oops"), false, ""},
+		"a proxy's page":                   {awstest.Reply{Status: 502, Body: "<html>hunter2</html>"}, false, "502"},
+		"no JSON":                          {value("hunter2"), true, "username and password"},
+		"no password":                      {value(`{"username":"hunter2"}`), true, "username and password"},
+		"another type":                     {value(`{"username":"lull","password":["hunter2"]}`), true, "username and password"},
 		"binary": {
 			awstest.Reply{Body: map[string]string{"SecretBinary": "aHVudGVyMg=="}},
 			false,
 			"as text",
 		},
-		"an answer in pieces": {awstest.Reply{Body: `{"SecretString":"hunter2`}, false, "as text"},
+		"an incomplete answer": {awstest.Reply{Body: `{"SecretString":"hunter2`}, false, "as text"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -152,6 +152,6 @@ func TestAKeyIsTheWholeSecretOrItsField(t *testing.T) {
 	}
 	k := NewKey(awstest.JSON(t, func(awstest.Call) awstest.Reply { return value(" \n") }), arn)
 	if _, err := k.Get(awstest.Context(t)); err == nil || !strings.Contains(err.Error(), "nothing but the key") {
-		t.Errorf("an empty secret: got %v", err)
+		t.Errorf("an empty secret: got %v, want an error that says what a secret must contain", err)
 	}
 }

@@ -16,7 +16,8 @@ func (p provider) Retrieve(context.Context) (aws.Credentials, error) {
 	return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "secret", SessionToken: "session"}, p.err
 }
 
-// The form is that of RDS: an address without its scheme, signed in its query.
+// A token has the form that RDS expects: an address without its scheme, with the signature in the
+// query.
 func TestATokenIsASignedAddressWithoutItsScheme(t *testing.T) {
 	t.Parallel()
 	login := Token(provider{}, "eu-west-1", "rds-db")
@@ -41,6 +42,6 @@ func TestATokenIsASignedAddressWithoutItsScheme(t *testing.T) {
 		t.Errorf("scope %q, signature %q", scope, q.Get("X-Amz-Signature"))
 	}
 	if _, _, err := Token(provider{errors.New("expired")}, "eu-west-1", "rds-db")(t.Context(), "db:1", "lull"); err == nil {
-		t.Error("no credentials, and no error")
+		t.Error("Token returned no error, although there are no credentials")
 	}
 }

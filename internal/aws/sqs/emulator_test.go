@@ -18,7 +18,7 @@ import (
 	"github.com/lullhq/lull/internal/seam/queue/queuetest"
 )
 
-// create makes a queue that goes with the test and returns its URL and ARN.
+// create creates a queue and returns its URL and ARN. The end of the test deletes the queue.
 func create(t *testing.T, api *sdk.Client, attrs map[string]string) (url, arn string) {
 	t.Helper()
 	out, err := api.CreateQueue(awstest.Context(t), &sdk.CreateQueueInput{
@@ -44,7 +44,8 @@ func create(t *testing.T, api *sdk.Client, attrs map[string]string) (url, arn st
 	return url, got.Attributes["QueueArn"]
 }
 
-// receiver is ReceiveMessage, as the event source mapping would call it.
+// receiver returns a function that receives messages from a queue, as the event source mapping of
+// Lambda does.
 func receiver(api *sdk.Client, url string) queuetest.Receive {
 	return func(ctx context.Context, limit int, wait time.Duration) ([]queue.Message, error) {
 		var got []queue.Message
@@ -129,6 +130,6 @@ func TestAMissingQueueSaysSo(t *testing.T) {
 	url, _ := create(t, sdk.NewFromConfig(client.Plain(cfg)), nil)
 	errs := New(cfg, url+"-missing").Send(awstest.Context(t), []queue.Outgoing{{Body: "x"}})
 	if len(errs) != 1 || !backoff.Final(errs[0]) {
-		t.Errorf("got %v, want an error for good", errs)
+		t.Errorf("got %v, want a permanent error", errs)
 	}
 }

@@ -34,10 +34,11 @@ type request struct {
 	Entries  []entry
 }
 
-// outcome is a scripted queue's answer for one entry: "" for success, otherwise a code.
+// outcome returns the answer of a scripted queue for one entry: a code of SQS, or "" for success.
 type outcome func(try int, e entry) (code string, senderFault bool)
 
-// fake is a queue whose entries end as f says. It keeps the batches it was sent.
+// fake is a queue that answers each entry with the outcome that f returns. It records the batches
+// that it receives.
 type fake struct {
 	mu      sync.Mutex
 	batches []request
@@ -87,10 +88,10 @@ func TestBatchesHoldTenEntriesAndAMebibyte(t *testing.T) {
 		sizes []int
 		want  string
 	}{
-		{"none", nil, ""},
-		{"eleven small", []int{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, "10 1"},
-		{"three of 400 KiB", []int{400 << 10, 400 << 10, 400 << 10}, "2 1"},
-		{"the largest ones go alone", []int{queue.MaxBytes, 1, queue.MaxBytes, 1, 1}, "1 1 1 2"},
+		{"no messages", nil, ""},
+		{"eleven small messages", []int{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, "10 1"},
+		{"three messages of 400 KiB", []int{400 << 10, 400 << 10, 400 << 10}, "2 1"},
+		{"each of the largest messages is alone in its batch", []int{queue.MaxBytes, 1, queue.MaxBytes, 1, 1}, "1 1 1 2"},
 		{"just full", []int{queue.MaxBytes - 1, 1, 1}, "2 1"},
 	}
 	for _, tt := range tests {
@@ -112,7 +113,7 @@ func TestBatchesHoldTenEntriesAndAMebibyte(t *testing.T) {
 				}
 			}
 			if got := strings.Join(got, " "); got != tt.want {
-				t.Errorf("got batches of %s, want %s", got, tt.want)
+				t.Errorf("got batches of the sizes %s, want %s", got, tt.want)
 			}
 		})
 	}
@@ -145,7 +146,7 @@ func TestSendSplitsAndFailsPerEntry(t *testing.T) {
 		}
 	}
 	if !backoff.Final(errs[13]) {
-		t.Errorf("got %v, want an error for good", errs[13])
+		t.Errorf("message 13: got %v, want a permanent error", errs[13])
 	}
 	if len(s.batches) != 3 {
 		t.Errorf("got %d batches, want 3", len(s.batches))
@@ -177,11 +178,11 @@ func TestWhatSQSWouldRefuseIsNotSent(t *testing.T) {
 	slices.Sort(sent)
 	slices.Sort(taken)
 	if !slices.Equal(sent, taken) {
-		t.Errorf("%d messages were sent, want the %d good ones", len(sent), len(taken))
+		t.Errorf("%d messages were sent, want only the %d valid ones", len(sent), len(taken))
 	}
 	calls := len(s.batches)
 	if queuetest.RefusesToHold(t, q, "a"); len(s.batches) != calls {
-		t.Error("a hold that SQS would refuse was sent")
+		t.Error("Hold sent a visibility timeout that SQS refuses")
 	}
 }
 
@@ -200,17 +201,17 @@ func TestReceiptsGoOnceAndTellTheirFate(t *testing.T) {
 	for i, r := range receipts {
 		if got, want := errors.Is(queue.ErrorAt(held, i), queue.ErrGone), codes[r] != ""; got != want || !want &&
 			held[i] != nil {
-			t.Errorf("hold %s: got %v, want gone %v", r, held[i], want)
+			t.Errorf("hold %s: got %v, want ErrGone: %v", r, held[i], want)
 		}
 	}
 	if len(s.batches) != 1 || len(s.batches[0].Entries) != 7 {
-		t.Fatalf("got %d batches, want one with each of 7 handles once", len(s.batches))
+		t.Fatalf("got %d batches, want one batch with each of the 7 receipt handles once", len(s.batches))
 	}
 	if got := *s.batches[0].Entries[0].VisibilityTimeout; got != 2 {
-		t.Errorf("held for %d s, want 2: rounded up", got)
+		t.Errorf("the visibility timeout is %d s, want 2: Hold rounds up", got)
 	}
 	if errs := q.Delete(awstest.Context(t), receipts); errs != nil {
-		t.Errorf("delete: got %v, want nil: done or redelivered", errs)
+		t.Errorf("delete: got %v, want nil: a message is deleted, or SQS delivers it again", errs)
 	}
 	if got := len(s.batches[1].Entries); got != 7 {
 		t.Errorf("got %d entries, want 7", got)
@@ -262,7 +263,7 @@ func TestOnlyTheEntriesThatMayGoBetterAreSentAgain(t *testing.T) {
 			t.Errorf("%s: got %v", bodies[i], errs[i])
 		}
 		if content := bodies[i] == "refused"; errors.Is(errs[i], queue.ErrContent) != content {
-			t.Errorf("%s: got %v, want a fault of the content %t", bodies[i], errs[i], content)
+			t.Errorf("%s: got %v, want ErrContent: %t", bodies[i], errs[i], content)
 		}
 	}
 }
@@ -278,7 +279,7 @@ func TestAFailedCallFailsItsEntries(t *testing.T) {
 	}{
 		{"no such queue", awstest.Failure(400, "com.amazonaws.sqs#QueueDoesNotExist", "gone"), true, 1, url},
 		{
-			"an old protocol's spelling", awstest.Failure(400, "AWS.SimpleQueueService.NonExistentQueue", "gone"), true,
+			"no such queue, as the older protocol spells it", awstest.Failure(400, "AWS.SimpleQueueService.NonExistentQueue", "gone"), true,
 			1, "deploy",
 		},
 		{"access denied", awstest.Failure(403, "com.amazonaws.sqs#AccessDeniedException", "no"), true, 1, "grant"},
@@ -308,8 +309,8 @@ func TestAFailedCallFailsItsEntries(t *testing.T) {
 	}
 }
 
-// A message's attribute names its group; it stays an attribute, so that copies have it. A group
-// that SQS would refuse is left out, and the message is sent without it.
+// An attribute of a message names the message group. The attribute remains, so that copies of the
+// message have it as well. If SQS would refuse the group, the message is sent without a group.
 func TestSendSetsTheMessageGroup(t *testing.T) {
 	t.Parallel()
 	group := func(g string) map[string]queue.Attribute {
@@ -332,10 +333,10 @@ func TestSendSetsTheMessageGroup(t *testing.T) {
 		got = append(got, e.MessageGroupId)
 		if a, ok := e.MessageAttributes[queue.AttrGroup]; e.MessageBody == "a" &&
 			(!ok || *a.StringValue != "tenant-a") {
-			t.Errorf("the attribute is gone: %+v", e.MessageAttributes)
+			t.Errorf("the message has lost its group attribute: %+v", e.MessageAttributes)
 		}
 	}
 	if want := []string{"tenant-a", "", "", "", "", "{tenant}:b"}; !slices.Equal(got, want) {
-		t.Errorf("groups %q, want %q", got, want)
+		t.Errorf("got the message groups %q, want %q", got, want)
 	}
 }

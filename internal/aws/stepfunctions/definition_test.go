@@ -25,8 +25,8 @@ func file(t *testing.T) string {
 	return string(b)
 }
 
-// machine and state hold every field that the definition may use. A field that is spelt wrong, or
-// belongs to the other query language, fails the strict decoder.
+// The types machine and state have every field that the definition may use. The strict decoder
+// refuses a misspelt field, and a field of the query language JSONPath.
 type machine struct {
 	Comment        string
 	QueryLanguage  string
@@ -74,8 +74,8 @@ func rendered(t *testing.T, p Parameters) machine {
 	return m
 }
 
-// kinds are the settings that are deployed: Express and Standard, a sink with versions and one
-// without.
+// kinds returns parameters for the kinds Express and Standard of a state machine. Each kind has a
+// sink with external versions and a sink without.
 func kinds(t *testing.T) map[string]struct {
 	p     Parameters
 	lease time.Duration
@@ -123,21 +123,21 @@ func TestTheDefinitionIsWhatTheServiceTakes(t *testing.T) {
 				t.Errorf("time-out %d s, want 1 to %d", m.TimeoutSeconds, limit)
 			}
 			if _, ok := m.States[m.StartAt]; !ok {
-				t.Errorf("it starts at %q, which does not exist", m.StartAt)
+				t.Errorf("the machine starts at the state %q, which does not exist", m.StartAt)
 			}
 			reached := map[string]bool{m.StartAt: true}
 			for name, s := range m.States {
 				for _, next := range nexts(s) {
 					reached[next] = true
 					if _, ok := m.States[next]; !ok {
-						t.Errorf("%s goes to %q, which does not exist", name, next)
+						t.Errorf("the state %s names the next state %q, which does not exist", name, next)
 					}
 				}
 				checkState(t, name, s)
 			}
 			for name := range m.States {
 				if !reached[name] {
-					t.Errorf("%s is never reached", name)
+					t.Errorf("no state leads to the state %s", name)
 				}
 			}
 		})
@@ -157,7 +157,8 @@ func nexts(s state) []string {
 	return out
 }
 
-// checkState checks one state against the language: the fields that its type has, and no others.
+// checkState checks one state against the Amazon States Language: the state must have the fields of
+// its type and no other fields.
 func checkState(t *testing.T, name string, s state) {
 	t.Helper()
 	expression := func(field, text string) {
@@ -176,18 +177,18 @@ func checkState(t *testing.T, name string, s state) {
 			expression("Condition", c.Condition)
 		}
 		if len(s.Choices) == 0 || s.Default == "" || s.Next != "" || s.End {
-			t.Errorf("%s: a choice wants choices and a default, and no Next", name)
+			t.Errorf("%s: a Choice needs Choices and a Default, and must have neither Next nor End", name)
 		}
 	case "Succeed":
 		if s.Next != "" || s.End {
-			t.Errorf("%s: nothing follows the end", name)
+			t.Errorf("%s: a Succeed must have neither Next nor End", name)
 		}
 	case "Task":
 		if s.Resource != "arn:aws:states:::lambda:invoke" {
-			t.Errorf("%s: resource %q is not an integration that the role allows", name, s.Resource)
+			t.Errorf("%s: the resource is %q, but the role allows only lambda:invoke", name, s.Resource)
 		}
 		if s.Arguments["FunctionName"] != indexARN {
-			t.Errorf("%s: function %q, want the index function by its alias", name, s.Arguments["FunctionName"])
+			t.Errorf("%s: the function is %q, want the alias of the index function", name, s.Arguments["FunctionName"])
 		}
 		for argument := range s.Arguments {
 			if !slices.Contains([]string{
@@ -200,13 +201,13 @@ func checkState(t *testing.T, name string, s state) {
 		expression("Payload", s.Arguments["Payload"])
 		expression("Output", s.Output)
 		if s.TimeoutSeconds < 1 || s.TimeoutSeconds > 99_999_999 {
-			t.Errorf("%s: time-out %d s", name, s.TimeoutSeconds)
+			t.Errorf("%s: the time-out %d s is out of range", name, s.TimeoutSeconds)
 		}
 	default:
 		t.Errorf("%s: type %q", name, s.Type)
 	}
 	if s.Type != "Task" && (s.Resource != "" || s.Arguments != nil || s.Retry != nil || s.TimeoutSeconds != 0) {
-		t.Errorf("%s: a %s has no resource, arguments, retries or time-out", name, s.Type)
+		t.Errorf("%s: a %s must not have a resource, arguments, retries or a time-out", name, s.Type)
 	}
 }
 
@@ -217,7 +218,7 @@ func TestRetriesWaitForTheLease(t *testing.T) {
 			t.Parallel()
 			s := rendered(t, k.p).States["Index"]
 			if len(s.Retry) != 2 {
-				t.Fatalf("got %d retriers, want one for throttles and one for all else", len(s.Retry))
+				t.Fatalf("got %d retriers, want one for throttles and one for all other errors", len(s.Retry))
 			}
 			for i, r := range s.Retry {
 				if r.IntervalSeconds < 1 || r.BackoffRate < 1 || r.MaxAttempts < 1 || r.MaxAttempts > 20 {
@@ -228,42 +229,42 @@ func TestRetriesWaitForTheLease(t *testing.T) {
 						r.IntervalSeconds)
 				}
 				if !slices.Contains([]string{"FULL", "NONE"}, r.JitterStrategy) {
-					t.Errorf("retrier %d: jitter %q", i, r.JitterStrategy)
+					t.Errorf("retrier %d: the jitter strategy is %q, want FULL or NONE", i, r.JitterStrategy)
 				}
 			}
 			throttles, all := s.Retry[0], s.Retry[1]
 			for _, e := range throttles.ErrorEquals {
 				if !slices.Contains(refusedBeforeItRan, e) {
-					t.Errorf("%s is retried at once, but the function may have run", e)
+					t.Errorf("the first retrier retries %s, but after this error the function may have run", e)
 				}
 			}
 			if throttles.JitterStrategy != "FULL" {
-				t.Error("throttles are retried without jitter")
+				t.Error("the retrier for throttles has no jitter")
 			}
 			if len(all.ErrorEquals) != 1 || all.ErrorEquals[0] != "States.ALL" {
-				t.Errorf("the last retrier is for %v, want States.ALL alone", all.ErrorEquals)
+				t.Errorf("the last retrier is for %v, want only States.ALL", all.ErrorEquals)
 			}
 			if all.JitterStrategy != "NONE" {
-				t.Error("jitter shortens the wait for a lease")
+				t.Error("the last retrier has jitter, which may shorten the wait for the end of a lease")
 			}
 			if got := time.Duration(all.IntervalSeconds) * time.Second; got < k.lease {
-				t.Errorf("an ambiguous failure is retried after %s, the lease is %s", got, k.lease)
+				t.Errorf("an ambiguous failure is retried after %s, want at least the lease of %s", got, k.lease)
 			}
 			if got := time.Duration(s.TimeoutSeconds) * time.Second; got <= config.Default().Index.Timeout {
-				t.Errorf("a turn counts as lost after %s, before the function's own time-out", got)
+				t.Errorf("the state machine ends a turn after %s, before the function's own time-out", got)
 			}
 		})
 	}
 }
 
-// refusedBeforeItRan are Lambda's errors that say the function was not started.
+// refusedBeforeItRan lists the errors of Lambda which say that the function did not start.
 var refusedBeforeItRan = []string{
 	"Lambda.TooManyRequestsException", "Lambda.EC2ThrottledException",
 	"Lambda.ENILimitReachedException",
 }
 
-// The machine reads three fields of the state and adds one. Renaming a field of flight.State would
-// break it in silence.
+// The state machine reads fields of flight.State and adds a field. If a field of flight.State gets
+// another name, the machine no longer works, and no compiler reports this.
 func TestTheMachineReadsFieldsThatTheStateHas(t *testing.T) {
 	t.Parallel()
 	b, err := json.Marshal(flight.State{})
@@ -277,19 +278,19 @@ func TestTheMachineReadsFieldsThatTheStateHas(t *testing.T) {
 	text := file(t)
 	for _, name := range []string{"wakeAt", "done"} {
 		if _, ok := fields[name]; !ok || !strings.Contains(text, "$states.input."+name) {
-			t.Errorf("%s: in the state %v, read by the machine %v", name, ok,
+			t.Errorf("the field %s: flight.State has it: %v; the machine reads it: %v", name, ok,
 				strings.Contains(text, "$states.input."+name))
 		}
 	}
 	if _, ok := fields["startedAt"]; ok || !strings.Contains(text, "'startedAt': $states.context.Execution.StartTime") {
-		t.Error("startedAt must be the machine's alone")
+		t.Error("want startedAt only from the state machine, and not in flight.State")
 	}
 }
 
 func TestNothingIsCaught(t *testing.T) {
 	t.Parallel()
 	if bytes.Contains([]byte(file(t)), []byte(`"Catch"`)) {
-		t.Error("a flight that fails is recovered by redelivery: a Catch would hide it")
+		t.Error("the definition has a Catch: it would hide the failure of a flight, which redelivery repairs")
 	}
 }
 
@@ -304,7 +305,7 @@ func TestRenderRefusesWhatItCannotFill(t *testing.T) {
 			*f = strings.Replace(*f, `"Hold"`, `"${Hold}"`,
 				1)
 		},
-		"a placeholder that is not": func(_ *Parameters, f *string) {
+		"a missing placeholder": func(_ *Parameters, f *string) {
 			*f = strings.Replace(*f, `"${LimitSeconds}"`,
 				`300`, 1)
 		},
@@ -316,10 +317,10 @@ func TestRenderRefusesWhatItCannotFill(t *testing.T) {
 			t.Errorf("%s: got %q, want an error", name, out)
 		}
 	}
-	// The infrastructure's ARN is a token that looks like a placeholder.
+	// The infrastructure passes a CDK token as the ARN, and the token looks like a placeholder.
 	p := good
 	p.IndexARN = "${Token[TOKEN.123]}"
 	if out, err := Render(file(t), p); err != nil || !strings.Contains(out, `"FunctionName": "${Token[TOKEN.123]}"`) {
-		t.Errorf("got %v, want the token untouched", err)
+		t.Errorf("got %v, want a definition with the unchanged token", err)
 	}
 }

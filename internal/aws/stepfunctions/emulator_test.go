@@ -16,8 +16,8 @@ import (
 	"github.com/lullhq/lull/internal/seam/flight"
 )
 
-// The service itself parses the definition here; running it needs the index function, which the
-// end-to-end tests deploy.
+// In this test, the emulator of Step Functions parses the definition. Only the end-to-end tests
+// deploy the index function and run the machine.
 func TestTheServiceTakesTheDefinitionAndStartsEachLegOnce(t *testing.T) {
 	t.Parallel()
 	cfg := awstest.Emulator(t)
@@ -71,10 +71,10 @@ func TestAMissingMachineSaysSo(t *testing.T) {
 	cfg := awstest.Emulator(t)
 	for _, arn := range []string{"arn:aws:states:us-east-1:000000000000:stateMachine:missing", "no arn"} {
 		l, ctx := New(cfg, Machines{Express: arn}), awstest.Context(t)
-		// the first answer may be late
+		// an emulator may report the missing machine only after a while
 		err := backoff.Row().Do(ctx, clock.System{}, func() error { return l.Start(ctx, flight.State{Flight: "f"}) })
 		if err == nil || !backoff.Final(err) {
-			t.Errorf("%s: got %v, want an error for good", arn, err)
+			t.Errorf("%s: got %v, want a permanent error", arn, err)
 		}
 	}
 }

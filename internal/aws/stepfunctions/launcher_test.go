@@ -45,10 +45,10 @@ func TestStartSendsTheStateUnderTheNameOfTheLeg(t *testing.T) {
 		t.Fatalf("Start: %v", err)
 	}
 	if calls[1].Into(t, &in); in.StateMachineArn != arn+"-standard" {
-		t.Errorf("got %s for a state of the kind standard", in.StateMachineArn)
+		t.Errorf("a state of the kind standard went to the machine %s", in.StateMachineArn)
 	}
 	if len(in.Input) > 2048 {
-		t.Errorf("the state of a full batch has %d bytes", len(in.Input))
+		t.Errorf("the state of a full batch has %d bytes, want at most 2048", len(in.Input))
 	}
 }
 
@@ -61,9 +61,9 @@ func TestErrorsAreToldApart(t *testing.T) {
 		final bool
 		says  string
 	}{
-		{name: "it runs already", reply: awstest.Failure(400,
+		{name: "the leg runs already", reply: awstest.Failure(400,
 			"com.amazonaws.swf.service.v2.model#ExecutionAlreadyExists", "exists"), ok: true},
-		{name: "it runs already, spelt otherwise", reply: awstest.Failure(400, "ExecutionAlreadyExistsException",
+		{name: "the leg runs already, with another spelling of the error", reply: awstest.Failure(400, "ExecutionAlreadyExistsException",
 			"exists"), ok: true},
 		{
 			name: "no such machine", reply: awstest.Failure(400, "StateMachineDoesNotExist", "gone"), final: true,
@@ -86,7 +86,7 @@ func TestErrorsAreToldApart(t *testing.T) {
 			)
 			err := l.Start(awstest.Context(t), flight.State{Flight: "f"})
 			if (err == nil) != tt.ok {
-				t.Fatalf("got %v, want success %v", err, tt.ok)
+				t.Fatalf("got the error %v, want success: %v", err, tt.ok)
 			}
 			if err != nil && (backoff.Final(err) != tt.final || !strings.Contains(err.Error(), tt.says)) {
 				t.Errorf("got %v, want final %v and %q", err, tt.final, tt.says)
@@ -106,6 +106,6 @@ func TestAStateThatIsTooLargeIsNotSent(t *testing.T) {
 	}), Machines{Express: arn, Standard: arn + "-standard"})
 	if err := l.Start(awstest.Context(t), flight.State{Flight: "f", Remaining: flight.AllRemaining(2_000_000)}); err == nil ||
 		!backoff.Final(err) {
-		t.Errorf("got %v, want an error for good", err)
+		t.Errorf("got %v, want a permanent error", err)
 	}
 }

@@ -59,7 +59,7 @@ func TestTraceparentIsReadAsW3CSays(t *testing.T) {
 	}
 }
 
-// collector takes what is exported.
+// collector records the exported spans and returns err.
 type collector struct {
 	got []span
 	err error
@@ -77,7 +77,8 @@ func note(step journal.Step, traceparent string) journal.Note {
 	}
 }
 
-// A reader of the sender's trace sees what became of the event, and from there the flight.
+// The trace of the sender shows the outcome of the event, and a link leads from there to the
+// flight.
 func TestWhatBecameOfAnEventIsASpanOfItsSendersTrace(t *testing.T) {
 	t.Parallel()
 	var c collector
@@ -90,7 +91,7 @@ func TestWhatBecameOfAnEventIsASpanOfItsSendersTrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(c.got) != 1 || c.got[0].Name != "lull receive" || len(c.got[0].Links) != 1 || c.got[0].Links[0] != (link{trace, parent}) {
-		t.Fatalf("receive: got %+v, want its own span, linked to the sender's", c.got)
+		t.Fatalf("receive: got %+v, want one span of the function with a link to the sender's span", c.got)
 	}
 	launch := c.got[0]
 	for _, n := range []journal.Note{
@@ -104,26 +105,27 @@ func TestWhatBecameOfAnEventIsASpanOfItsSendersTrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(c.got) != 3 {
-		t.Fatalf("index: got %+v, want its own span and those of two events", c.got)
+		t.Fatalf("index: got %+v, want one span of the function and one of each of the two events", c.got)
 	}
 	own, committed, dead := c.got[0], c.got[1], c.got[2]
 	if own.Trace != launch.Trace || own.Parent != launch.ID || len(own.Links) != 1 {
-		t.Errorf("index: got %+v, want a child of %+v with one link", own, launch)
+		t.Errorf("index: got the function's span %+v, want a child of %+v with one link", own, launch)
 	}
 	if committed.Trace != trace || committed.Parent != parent || committed.Name != "lull committed" ||
 		committed.Links[0] != (link{own.Trace, own.ID}) || committed.Start != nanos(began) || committed.Status != nil {
 		t.Errorf("committed: got %+v", committed)
 	}
 	if dead.Status == nil || dead.Status.Code != statusError {
-		t.Errorf("a dead letter: got %+v, want an error", dead)
+		t.Errorf("the span of a dead letter: got %+v, want the status error", dead)
 	}
 	c.got = nil
 	if err := index.Flush(t.Context(), began); err != nil || c.got != nil {
-		t.Errorf("the next invocation sends %v, %v again", c.got, err)
+		t.Errorf("the second Flush sent the spans %v and returned %v, want nothing sent", c.got, err)
 	}
 }
 
-// A batch of 10,000 traced messages is bounded, and says so.
+// The number of spans of an invocation is limited. The span of the function says how many spans
+// were left out.
 func TestSpansAreBounded(t *testing.T) {
 	t.Parallel()
 	var c collector
@@ -135,11 +137,11 @@ func TestSpansAreBounded(t *testing.T) {
 		t.Fatalf("got %d spans, %v, want %d", len(c.got), err, maxSpans+1)
 	}
 	if a := c.got[0].Attributes; a[len(a)-1].Value.Int != "100" {
-		t.Errorf("got %+v, want it to say that 100 are left out", a)
+		t.Errorf("got the attributes %+v, want them to say that 100 spans are left out", a)
 	}
 }
 
-// A collector that does not answer is left alone for a minute.
+// If a collector does not answer, no spans are sent to that collector for a minute.
 func TestASilentCollectorCostsOneInvocationAMinute(t *testing.T) {
 	t.Parallel()
 	c := collector{err: errors.New("no answer")}
@@ -152,12 +154,12 @@ func TestASilentCollectorCostsOneInvocationAMinute(t *testing.T) {
 		tr.Note(note(journal.Committed, sampled))
 		err := tr.Flush(t.Context(), began.Add(tt.after))
 		if asked := c.got != nil; asked != tt.asked || (err != nil) != tt.asked {
-			t.Errorf("after %s: asked %t, %v, want %t", tt.after, asked, err, tt.asked)
+			t.Errorf("after %s: the collector was asked: %t, error %v; want asked: %t", tt.after, asked, err, tt.asked)
 		}
 	}
 }
 
-// An invocation that is nearly over says nothing about the collector.
+// If an invocation is nearly over, a failed request does not mean that the collector is down.
 func TestACollectorThatHadNoTimeIsAskedAgain(t *testing.T) {
 	t.Parallel()
 	c := collector{err: context.DeadlineExceeded}
@@ -168,7 +170,7 @@ func TestACollectorThatHadNoTimeIsAskedAgain(t *testing.T) {
 		c.got = nil
 		tr.Note(note(journal.Committed, sampled))
 		if err := tr.Flush(ctx, began); err == nil || c.got == nil {
-			t.Errorf("got %v, %v, want the collector asked each time", c.got, err)
+			t.Errorf("got the spans %v, %v; want every Flush to ask the collector", c.got, err)
 		}
 	}
 }
@@ -182,8 +184,8 @@ func TestWithoutAnEndpointNothingIsTraced(t *testing.T) {
 	}
 }
 
-// Flush sends OTLP's JSON to the collector's path, and returns an error if the answer is not a
-// success.
+// The spans are sent to the path /v1/traces of the collector, as the JSON of OTLP. If the collector
+// does not answer with success, there is an error.
 func TestTheCollectorGetsOTLP(t *testing.T) {
 	t.Parallel()
 	var path, kind string
@@ -216,11 +218,12 @@ func TestTheCollectorGetsOTLP(t *testing.T) {
 	}
 	code = http.StatusFound
 	if err := e.send(t.Context(), []span{one}); err == nil || !strings.Contains(err.Error(), "302") {
-		t.Errorf("got %v, want what the collector answered", err)
+		t.Errorf("got %v, want an error with the status 302", err)
 	}
 }
 
-// BenchmarkSpans measures the spans of a turn with 100 traced documents, without sending them.
+// BenchmarkSpans measures how long the spans of a turn with 100 traced documents take, without
+// sending them.
 func BenchmarkSpans(b *testing.B) {
 	tr := &Tracer{function: "index", export: func(_ context.Context, spans []span) error {
 		text, err := body("lull", spans)
