@@ -1,5 +1,5 @@
-// Package names has the names of a stack's resources. infra creates the resources with these names,
-// and the command line finds them by name.
+// Package names returns the names of the AWS resources of a stack. The CDK app in infra creates the
+// resources with these names, and the command line finds the resources by these names.
 package names
 
 import (
@@ -10,10 +10,10 @@ import (
 	"github.com/lullhq/lull/internal/seam/flight"
 )
 
-// Function is one of the functions of a stack.
+// Function is the short name of a Lambda function of a stack.
 type Function string
 
-// The functions.
+// These are the functions that every sink of a stack has.
 const (
 	Receive Function = "receive"
 	Index   Function = "index"
@@ -24,11 +24,12 @@ const (
 // Feed is the function in the pipe of a commit feed. A stack has at most one, for all sinks.
 const Feed Function = "feed"
 
-// Program is the program of a function: its folder below functions, and below a folder of builds.
-// index has one for each kind of sink, such as index/opensearch, which links only that kind.
+// Program names the program of a function: the path of its folder below the folder functions, and
+// below a folder of builds. The function index has a program for each kind of sink, such as
+// index/opensearch, which links only that kind.
 type Program string
 
-// Program returns the function's program for a sink of a kind.
+// Program returns the program of the function for a kind of sink.
 func (f Function) Program(kind string) Program {
 	if f == Index {
 		return Program(string(f) + "/" + kind)
@@ -36,13 +37,13 @@ func (f Function) Program(kind string) Program {
 	return Program(f)
 }
 
-// File is the program's name as a part of a file name.
+// File returns the name of the program as a part of a file name.
 func (p Program) File() string { return strings.ReplaceAll(string(p), "/", "-") }
 
 // Functions returns the functions that every sink has.
 func Functions() []Function { return []Function{Receive, Index, Prune, DLQ} }
 
-// MegabytesIn is the function's memory in a stack with these settings.
+// MegabytesIn returns the memory of the function in a stack with these settings.
 func (f Function) MegabytesIn(c *config.Config) int {
 	size := c.Memory.Receive
 	switch f {
@@ -56,10 +57,11 @@ func (f Function) MegabytesIn(c *config.Config) int {
 	return cmp.Or(int(size/config.MemoryStep), f.Megabytes())
 }
 
-// Megabytes is the function's memory, unless the settings have another size. The benchmark uses it
-// for its bill. A function has processor time in proportion: 1,769 MB is one core. receive decodes
-// 1,000 messages and writes 32 rows at a time. index does the same, and sends bulk requests of 5
-// MB. The other functions mostly wait for the network.
+// Megabytes returns the memory that the function has if the settings name no size. The benchmark
+// computes costs from this size. Lambda gives a function processor time in proportion to its
+// memory: 1,769 MB give one core. The function receive decodes 1,000 messages and writes 32 rows at
+// a time. The function index does the same, and sends bulk requests of 5 MB. The other functions
+// mostly wait for the network.
 func (f Function) Megabytes() int {
 	switch f {
 	case Index:
@@ -71,18 +73,19 @@ func (f Function) Megabytes() int {
 	}
 }
 
-// Alias is the alias by which every function is called, so that a version can be rolled back.
+// Alias is the alias of every function. All callers use the alias, so that a function can go back
+// to an earlier version.
 const Alias = "current"
 
 // Names builds the names of a stack's resources.
 type Names struct {
 	Stack string
 
-	table string            // an existing table; empty for the stack's own
-	live  map[string]string // existing live queues, by sink
+	table string            // the name of an existing table; empty if the stack creates the table
+	live  map[string]string // the names of existing live queues, by sink
 }
 
-// Of returns the names of the settings' stack.
+// Of returns the names for the stack of the settings.
 func Of(c *config.Config) Names {
 	n := Names{Stack: c.Stack, table: c.Table.Name, live: make(map[string]string)}
 	for sink, s := range c.Sinks {
@@ -91,16 +94,17 @@ func Of(c *config.Config) Names {
 	return n
 }
 
-// Table is the table's name.
+// Table returns the name of the DynamoDB table.
 func (n Names) Table() string { return cmp.Or(n.table, n.Stack+"-shards") }
 
-// Bucket is the bucket's name. Bucket names must be unique across all accounts and regions.
+// Bucket returns the name of the S3 bucket. Bucket names must be unique across all accounts and
+// regions.
 func (n Names) Bucket(account, region string) string {
 	return n.Stack + "-" + account + "-" + region
 }
 
-// Queue is the name of a sink's queue in a lane. dlq recognises the bulk lane by the end of the
-// name.
+// Queue returns the name of the queue of a sink and a lane. The function dlq recognises the bulk
+// lane by the end of this name.
 func (n Names) Queue(sink string, l flight.Lane) string {
 	if l == flight.Live && n.live[sink] != "" {
 		return n.live[sink]
@@ -108,38 +112,40 @@ func (n Names) Queue(sink string, l flight.Lane) string {
 	return n.Stack + "-" + sink + "-" + string(l)
 }
 
-// DeadQueue is the name of a sink's dead-letter queue.
+// DeadQueue returns the name of the dead-letter queue of a sink.
 func (n Names) DeadQueue(sink string) string { return n.Stack + "-" + sink + "-dead" }
 
-// Function is the name of a sink's function.
+// Function returns the full name of a Lambda function of a sink.
 func (n Names) Function(sink string, f Function) string {
 	return n.Stack + "-" + sink + "-" + string(f)
 }
 
-// StateMachine is the name of a sink's state machine of a kind. Both kinds always exist, because
-// the type of an existing state machine cannot be changed.
+// StateMachine returns the name of the state machine of a sink and a kind, Express or Standard. A
+// stack always has both, because the type of an existing state machine cannot be changed.
 func (n Names) StateMachine(sink string, kind config.FlightKind) string {
 	return n.Stack + "-" + sink + "-" + string(kind)
 }
 
-// Feed is the name of the commit feed's pipe and of the function in it.
+// Feed returns the name of the pipe of the commit feed. The function in this pipe has the same
+// name.
 func (n Names) Feed() string { return n.Stack + "-feed" }
 
-// FirstRule is the name of the rule that runs prune after a deploy.
+// FirstRule returns the name of the EventBridge rule that runs the function prune after a
+// deployment.
 func (n Names) FirstRule(sink string) string { return n.Stack + "-" + sink + "-first" }
 
-// FunctionLog is the name of the log group of a sink's function.
+// FunctionLog returns the name of the log group of a function.
 func (n Names) FunctionLog(sink string, f Function) string {
 	return "/aws/lambda/" + n.Function(sink, f)
 }
 
-// StateMachineLog is the name of the log group of a sink's state machines. With this prefix a log
-// group needs no resource policy. An account can have only ten of these.
+// StateMachineLog returns the name of the log group of the state machines of a sink. A log group
+// with this prefix needs no resource policy. An account can have only ten such policies.
 func (n Names) StateMachineLog(sink string) string {
 	return "/aws/vendedlogs/states/" + n.Stack + "-" + sink
 }
 
-// Alarm is the name of an alarm; sink is empty for an alarm of the stack.
+// Alarm returns the name of an alarm. An empty sink means an alarm of the whole stack.
 func (n Names) Alarm(sink, kind string) string {
 	if sink == "" {
 		return n.Stack + "-" + kind
@@ -147,8 +153,9 @@ func (n Names) Alarm(sink, kind string) string {
 	return n.Stack + "-" + sink + "-" + kind
 }
 
-// Role is the name of an operator's role. Roles are global, so the name contains the region.
+// Role returns the name of an IAM role for operators. An account has its roles in all regions, so
+// the name contains the region.
 func (n Names) Role(what, region string) string { return n.Stack + "-" + what + "-" + region }
 
-// Dashboard is the dashboard's name.
+// Dashboard returns the name of the dashboard.
 func (n Names) Dashboard() string { return n.Stack }

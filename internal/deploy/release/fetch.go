@@ -24,24 +24,27 @@ import (
 	"github.com/lullhq/lull/internal/seam/wholefile"
 )
 
-// Limits of downloads. A zip has about 5 MB, and its program 12 MB.
+// These are the limits of downloads. A zip of a function has about 5 MB, and the program in the zip
+// has 12 MB.
 const (
 	maxSums    = 1 << 20
 	maxZip     = 64 << 20
 	maxProgram = 64 << 20
-	// patience is how long the download of one file may take.
-	patience = 5 * time.Minute
+	// downloadTimeout is the longest time that the download of one file may take.
+	downloadTimeout = 5 * time.Minute
 )
 
-// Source is where to download a release. It is safe for concurrent use.
+// Source says from where to download a release. Several goroutines may use a Source at the same
+// time.
 type Source struct {
 	Version string // such as v0.1.0
-	Base    string // https:, http: or file: address of the folder of all releases; empty for the constant Base
-	Sum     string // SHA-256 of SHA256SUMS, in hexadecimal; empty for this program's own release
-	Cache   string // the folder for downloaded zips; empty for none
+	Base    string // https:, http: or file: URL of the folder of all releases; empty for the constant Base
+	Sum     string // SHA-256 of the file SHA256SUMS, in hexadecimal; empty for the release of this program
+	Cache   string // the folder for downloaded zips; empty for no cache
 }
 
-// CacheDir is a folder for downloaded zips in the user's cache folder, or empty if there is none.
+// CacheDir returns a folder for downloaded zips in the cache folder of the user. It returns an
+// empty text if the user has no cache folder.
 func CacheDir() string {
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -52,7 +55,7 @@ func CacheDir() string {
 
 var sumPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// Validate checks the fields of the source, without a request.
+// Validate checks the fields of the source. It sends no request.
 func (s Source) Validate() error {
 	switch {
 	case !IsVersion(s.Version):
@@ -70,7 +73,7 @@ func (s Source) Validate() error {
 	return err
 }
 
-// Program returns a program of the release for an architecture.
+// Program returns the program of a function from the release, for an architecture of Lambda.
 func (s Source) Program(ctx context.Context, p names.Program, arch string) ([]byte, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
@@ -84,14 +87,14 @@ func (s Source) Program(ctx context.Context, p names.Program, arch string) ([]by
 	if err != nil {
 		return nil, err
 	}
-	program, err := unpack(packed)
+	program, err := programOf(packed)
 	if err != nil {
 		return nil, fmt.Errorf("read %s of release %s: %w", name, s.Version, err)
 	}
 	return program, nil
 }
 
-// sum returns the SHA-256 of a file, as the release says it.
+// sum returns the SHA-256 that the release names for a file.
 func (s Source) sum(ctx context.Context, name string) (string, error) {
 	known := make(map[string]string)
 	if s.Sum == "" {
@@ -116,8 +119,8 @@ func (s Source) sum(ctx context.Context, name string) (string, error) {
 	return known[name], nil
 }
 
-// file returns a file of the release with this sum, from the cache or by download. A cached file
-// with another sum is downloaded again.
+// file returns a file of the release from the cache, or else downloads the file. If the cached file
+// does not have the wanted SHA-256, file downloads the file again.
 func (s Source) file(ctx context.Context, name, want string, limit int64) ([]byte, error) {
 	cached := ""
 	if s.Cache != "" {
@@ -140,7 +143,8 @@ func (s Source) file(ctx context.Context, name, want string, limit int64) ([]byt
 		)
 	}
 	if cached != "" {
-		// Without the cache, the next run downloads again. That is not a failure.
+		// If the file cannot be stored in the cache, the next run downloads the file again. That is
+		// not a failure.
 		_ = store(cached, data)
 	}
 	return data, nil
@@ -180,7 +184,7 @@ func (s Source) fetch(ctx context.Context, name string, limit int64) ([]byte, er
 		return nil, err
 	}
 	at := base.JoinPath(s.Version, name)
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, downloadTimeout)
 	defer cancel()
 	body, err := open(ctx, at)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -214,7 +218,7 @@ func open(ctx context.Context, at *url.URL) (io.ReadCloser, error) {
 	}
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
-		var inner *url.Error // its outer error repeats the address
+		var inner *url.Error // the outer error repeats the address, which may contain a password
 		if errors.As(err, &inner) {
 			err = inner.Err
 		}
@@ -230,8 +234,8 @@ func open(ctx context.Context, at *url.URL) (io.ReadCloser, error) {
 	return nil, errors.New("the server answered " + answer.Status)
 }
 
-// unpack returns the program in a function's zip.
-func unpack(packed []byte) ([]byte, error) {
+// programOf returns the program that the zip of a function contains.
+func programOf(packed []byte) ([]byte, error) {
 	z, err := zip.NewReader(bytes.NewReader(packed), int64(len(packed)))
 	if err != nil {
 		return nil, err
@@ -248,7 +252,7 @@ func unpack(packed []byte) ([]byte, error) {
 	return program, err
 }
 
-// Sum is the SHA-256 of data, in hexadecimal.
+// Sum returns the SHA-256 of data, in hexadecimal.
 func Sum(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])

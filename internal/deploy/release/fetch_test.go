@@ -19,10 +19,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// says is the content of a program, which names the program.
+// says returns the content of a program for the test: a text that names the program.
 func says(p names.Program) []byte { return []byte("program of " + p) }
 
-// index is the program of index for OpenSearch.
+// index is the program of the function index for OpenSearch.
 var index = names.Index.Program("opensearch")
 
 func TestProgramsComeFromARelease(t *testing.T) {
@@ -46,8 +46,9 @@ func TestProgramsComeFromARelease(t *testing.T) {
 			}
 		}
 	}
-	// The second time nothing is requested. The third time only the file that is missing in the
-	// cache is.
+	// The first run sends two requests. The second run finds both files in the cache, and sends
+	// none. Before the third run, the test damages one file in the cache, and only that file is
+	// requested again.
 	s := release.Source{Version: "v0.1.0", Base: server.URL, Sum: sum, Cache: cache}
 	for i, want := range []int64{2, 0, 1} {
 		asked.Store(0)
@@ -59,12 +60,12 @@ func TestProgramsComeFromARelease(t *testing.T) {
 			)
 		}
 		if _, err := s.Program(t.Context(), index, "arm64"); err != nil || asked.Load() != want {
-			t.Errorf("run %d: got %v and %d requests, want %d", i, err, asked.Load(), want)
+			t.Errorf("run %d: got error %v and %d requests, want %d requests", i, err, asked.Load(), want)
 		}
 	}
 }
 
-// A wrong file is neither used nor stored in the cache.
+// If a downloaded file has the wrong checksum, the file is neither used nor stored in the cache.
 func TestWhatIsNotTheReleaseIsRefused(t *testing.T) {
 	t.Parallel()
 	const version = "v0.1.0"
@@ -76,26 +77,26 @@ func TestWhatIsNotTheReleaseIsRefused(t *testing.T) {
 		"another zip": {change: func(t *testing.T, dir string, _ *release.Source) {
 			releasetest.File(t, filepath.Join(dir, version, release.Zip(version, index, "arm64")), releasetest.Zipped(t, release.Program, []byte("evil")))
 		}, want: "the file differs from the released one; nothing was stored"},
-		"other sums": {change: func(t *testing.T, dir string, _ *release.Source) {
+		"another file of checksums": {change: func(t *testing.T, dir string, _ *release.Source) {
 			releasetest.File(t, filepath.Join(dir, version, release.SumsFile), []byte("00  x\n"))
 		}, want: "SHA256SUMS of release v0.1.0 has the SHA-256"},
 		"a zip that is too large": {change: func(t *testing.T, dir string, _ *release.Source) {
 			releasetest.File(t, filepath.Join(dir, version, release.SumsFile), make([]byte, 1<<20+1))
 		}, want: "larger than 1048576 bytes"},
-		"a version that is not there": {
+		"a version that does not exist": {
 			change: func(_ *testing.T, _ string, s *release.Source) { s.Version = "v9.9.9" },
 			want:   "is v9.9.9 released?",
 		},
-		"an architecture that is not there": {
+		"an architecture that does not exist": {
 			arch: "x86_64",
 			want: "release v0.1.0 does not contain lull-index-opensearch_v0.1.0_x86_64.zip",
 		},
-		"no sum":      {change: func(_ *testing.T, _ string, s *release.Source) { s.Sum = "" }, want: "give the SHA-256 of its file SHA256SUMS"},
-		"a short sum": {change: func(_ *testing.T, _ string, s *release.Source) { s.Sum = "ab" }, want: "64 hexadecimal digits"},
-		"no version":  {change: func(_ *testing.T, _ string, s *release.Source) { s.Version = "latest" }, want: "not a version such as v0.1.0"},
-		"a way out":   {change: func(_ *testing.T, _ string, s *release.Source) { s.Version = "v0.1.0-../.." }, want: "not a version"},
-		"no address":  {change: func(_ *testing.T, _ string, s *release.Source) { s.Base = "releases" }, want: "neither https"},
-		"nobody there": {change: func(_ *testing.T, _ string, s *release.Source) {
+		"no checksum":      {change: func(_ *testing.T, _ string, s *release.Source) { s.Sum = "" }, want: "give the SHA-256 of its file SHA256SUMS"},
+		"a short checksum": {change: func(_ *testing.T, _ string, s *release.Source) { s.Sum = "ab" }, want: "64 hexadecimal digits"},
+		"no version":       {change: func(_ *testing.T, _ string, s *release.Source) { s.Version = "latest" }, want: "not a version such as v0.1.0"},
+		"a way out":        {change: func(_ *testing.T, _ string, s *release.Source) { s.Version = "v0.1.0-../.." }, want: "not a version"},
+		"no address":       {change: func(_ *testing.T, _ string, s *release.Source) { s.Base = "releases" }, want: "neither https"},
+		"no server": {change: func(_ *testing.T, _ string, s *release.Source) {
 			s.Base = "http://user:" + "password@127.0.0.1:1/releases"
 		}, want: "fetch http://user:xxxxx@127.0.0.1:1/releases/v0.1.0/SHA256SUMS: dial tcp"},
 	} {
@@ -117,13 +118,14 @@ func TestWhatIsNotTheReleaseIsRefused(t *testing.T) {
 			}
 			stored, err := filepath.Glob(filepath.Join(cache, "*", "*lull-*")) // including partly written files
 			if err != nil || len(stored) > 0 {
-				t.Errorf("the cache holds %v: %v", stored, err)
+				t.Errorf("the cache contains %v, error %v; want an empty cache", stored, err)
 			}
 		})
 	}
 }
 
-// A zip with the right sum but without a program was built wrong. The error names it.
+// A zip may have the right checksum and no program, if the release was built wrong. The error names
+// that zip.
 func TestAZipWithoutAProgramIsNamed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

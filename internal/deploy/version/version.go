@@ -17,10 +17,11 @@ import (
 	"strings"
 )
 
-// version and commit are set by the linker in a release.
+// The linker sets version and commit in a release.
 var version, commit string
 
-// module is lull's own module. A program of another module may link it.
+// module is the path of the Go module of lull. A program of another module may depend on this
+// module.
 const module = "github.com/lullhq/lull"
 
 // Unknown is the version of a build without version information, from a working copy.
@@ -29,27 +30,28 @@ const Unknown = "devel"
 // Build identifies a build of lull.
 type Build struct {
 	Version string `json:"version"`           // such as v0.1.0, or devel
-	Commit  string `json:"commit,omitempty"`  // complete, or as the release says; empty if unknown
+	Commit  string `json:"commit,omitempty"`  // the complete hash, or the hash that the linker set; empty if unknown
 	Changed bool   `json:"changed,omitempty"` // the working copy had uncommitted changes
 	Go      string `json:"go"`                // such as go1.26.8
 	OS      string `json:"os"`                // as Go names it
 	Arch    string `json:"arch"`              // as Go names it
 }
 
-// Of returns this program's build.
+// Of returns the build of this program.
 func Of() Build {
 	info, _ := debug.ReadBuildInfo()
 	return readBuild(info, version, commit)
 }
 
-// readBuild reads a build from the go command's information, which may be nil, and from the
-// linker's values.
+// readBuild combines the build information of the go command, which may be nil, with the values
+// that the linker set.
 func readBuild(info *debug.BuildInfo, version, commit string) Build {
 	b := Build{Version: version, Commit: commit, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
 	if info == nil {
 		info = &debug.BuildInfo{}
 	}
-	// In a program of another module, the version of lull is that of a dependency.
+	// In a program of another module, lull is a dependency, and so the version is in the list of
+	// dependencies.
 	for _, d := range info.Deps {
 		if d.Path == module {
 			info = &debug.BuildInfo{Main: *cmp.Or(d.Replace, d)}
@@ -70,10 +72,10 @@ func readBuild(info *debug.BuildInfo, version, commit string) Build {
 	return b
 }
 
-// shortCommit is how many characters of a commit String shows.
+// shortCommit is the number of characters of a commit hash that String shows.
 const shortCommit = 12
 
-// String is the build on one line.
+// String returns the build as one line of text.
 func (b Build) String() string {
 	parts := []string{}
 	if b.Commit != "" {

@@ -25,13 +25,13 @@ func TestBuilds(t *testing.T) {
 		version, commit string
 		want            string
 	}{
-		"nothing is known":            {want: "devel ("},
-		"a working copy":              {info: vcs("(devel)", "0123456789abcdef", "true"), want: "devel (commit 0123456789ab with changes, "},
-		"a clean working copy":        {info: vcs("v0.1.1-0.2026", "0123456789abcdef", "false"), want: "v0.1.1-0.2026 (commit 0123456789ab, "},
-		"installed by its name":       {info: &debug.BuildInfo{Main: debug.Module{Version: "v0.1.0"}}, want: "v0.1.0 ("},
-		"released":                    {info: &debug.BuildInfo{}, version: "v0.2.0", commit: "abc", want: "v0.2.0 (commit abc, "},
-		"released, and vcs says":      {info: vcs("(devel)", "def", "true"), version: "v0.2.0", commit: "abc", want: "v0.2.0 (commit abc, "},
-		"a program of another module": {info: within(debug.Module{Version: "v0.1.0"}), want: "v0.1.0 ("},
+		"nothing is known":        {want: "devel ("},
+		"a working copy":          {info: vcs("(devel)", "0123456789abcdef", "true"), want: "devel (commit 0123456789ab with changes, "},
+		"a clean working copy":    {info: vcs("v0.1.1-0.2026", "0123456789abcdef", "false"), want: "v0.1.1-0.2026 (commit 0123456789ab, "},
+		"installed by go install": {info: &debug.BuildInfo{Main: debug.Module{Version: "v0.1.0"}}, want: "v0.1.0 ("},
+		"released":                {info: &debug.BuildInfo{}, version: "v0.2.0", commit: "abc", want: "v0.2.0 (commit abc, "},
+		"released, with another commit in the build information": {info: vcs("(devel)", "def", "true"), version: "v0.2.0", commit: "abc", want: "v0.2.0 (commit abc, "},
+		"a program of another module":                            {info: within(debug.Module{Version: "v0.1.0"}), want: "v0.1.0 ("},
 		"another module, with a copy of lull": {
 			info: within(debug.Module{Version: "v0.1.0", Replace: &debug.Module{Path: "../lull"}}), want: "devel (",
 		},
@@ -41,6 +41,6 @@ func TestBuilds(t *testing.T) {
 		}
 	}
 	if got := Of(); got.Go == "" || got.Version == "" {
-		t.Errorf("this program: got %+v", got)
+		t.Errorf("the build of this program has no version or no Go version: %+v", got)
 	}
 }

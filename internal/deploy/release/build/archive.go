@@ -12,13 +12,14 @@ import (
 
 // entry is one file of an archive.
 type entry struct {
-	name string // in the archive, with slashes
+	name string // the path in the archive, with slashes
 	mode fs.FileMode
 	data []byte
 }
 
-// tarred packs files into a .tar.gz, in their order, all with the same time and without owners.
-func tarred(at time.Time, files []entry) ([]byte, error) {
+// tarArchive packs files into a .tar.gz, in the given order. All files have the same time and no
+// owner.
+func tarArchive(at time.Time, files []entry) ([]byte, error) {
 	var out bytes.Buffer
 	z, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
 	if err != nil {
@@ -40,8 +41,8 @@ func tarred(at time.Time, files []entry) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// zipped packs files into a .zip, in their order, all with the same time.
-func zipped(at time.Time, files []entry) ([]byte, error) {
+// zipArchive packs files into a .zip, in the given order. All files have the same time.
+func zipArchive(at time.Time, files []entry) ([]byte, error) {
 	var out bytes.Buffer
 	z := zip.NewWriter(&out)
 	for _, f := range files {

@@ -46,7 +46,8 @@ func TestAVersionHasItsSectionOfTheChangelog(t *testing.T) {
 	}
 }
 
-// repository makes a repository with one commit. git runs a git command in it.
+// repository creates a git repository with one commit. The returned function runs a git command in
+// the repository.
 func repository(t *testing.T) (root string, git func(args ...string)) {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
@@ -84,7 +85,7 @@ func TestAReleaseIsRefusedWithEveryReason(t *testing.T) {
 	git("tag", "v0.1.0")
 	git("tag", "v0.5.0")
 	if _, err := prepare(t.Context(), root, "v0.1.0"); err != nil {
-		t.Errorf("at its tag: got %v", err)
+		t.Errorf("the commit has the tag of the version: got %v, want no error", err)
 	}
 	git("commit", "--quiet", "--allow-empty", "--message", "two")
 	if err := os.WriteFile(filepath.Join(root, "more"), nil, 0o600); err != nil {
@@ -99,22 +100,23 @@ func TestAReleaseIsRefusedWithEveryReason(t *testing.T) {
 		_, err := prepare(t.Context(), root, version)
 		for _, text := range want {
 			if err == nil || !strings.Contains(err.Error(), text) {
-				t.Errorf("%s: %q is missing in %v", version, text, err)
+				t.Errorf("%s: the error does not contain %q: %v", version, text, err)
 			}
 		}
 	}
 }
 
-// Archives do not contain who packed them and when, and a function's program is executable.
+// An archive contains neither the user who packed it nor the current time. The program of a
+// function is executable.
 func TestArchivesOfTheSameFilesAreTheSame(t *testing.T) {
 	t.Parallel()
 	at := time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 	files := []entry{{"bootstrap", 0o755, []byte("program")}, {"README.md", 0o644, []byte("text")}}
-	for name, pack := range map[string]func(time.Time, []entry) ([]byte, error){"tar": tarred, "zip": zipped} {
+	for name, pack := range map[string]func(time.Time, []entry) ([]byte, error){"tar": tarArchive, "zip": zipArchive} {
 		first, err := pack(at, files)
 		again, err2 := pack(at, files)
 		if err = errors.Join(err, err2); err != nil || !bytes.Equal(first, again) {
-			t.Errorf("%s: the archives differ: %v", name, err)
+			t.Errorf("%s: two archives of the same files differ: %v", name, err)
 		}
 		if name == "zip" {
 			z, err := zip.NewReader(bytes.NewReader(first), int64(len(first)))

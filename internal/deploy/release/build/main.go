@@ -1,8 +1,10 @@
 // Command build makes a release: `make release VERSION=v0.1.0`.
 //
-// It writes a folder with all files of the release. It refuses if the working tree has changes, if
-// the version has no section in CHANGELOG.md, or if the folder exists. The same commit gives the
-// same bytes: times are the commit's, and Go has the version that go.mod names.
+// The command writes a folder with all files of the release. It refuses if the working tree has
+// changes, if the version has no section in CHANGELOG.md, or if the folder exists.
+//
+// Two builds of the same commit give the same bytes. All files have the time of the commit, and the
+// Go toolchain has the version that go.mod names.
 package main
 
 import (
@@ -22,7 +24,7 @@ import (
 
 func main() {
 	version := flag.String("version", "", "the version, such as v0.1.0; v0.1.0-rc.1 is a candidate")
-	out := flag.String("out", filepath.Join("dist", "release"), "the folder that the release's folder is made in")
+	out := flag.String("out", filepath.Join("dist", "release"), "the folder in which the folder of the release is created")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, *version, *out, os.Stdout)
@@ -33,8 +35,8 @@ func main() {
 	}
 }
 
-// run makes the release in the folder of its version below out. The folder appears whole or not at
-// all.
+// run writes the release to a folder below out, named after the version. That folder appears only
+// when it is complete.
 func run(ctx context.Context, version, out string, log io.Writer) (err error) {
 	r, err := prepare(ctx, ".", version)
 	if err != nil {
@@ -44,7 +46,7 @@ func run(ctx context.Context, version, out string, log io.Writer) (err error) {
 	if _, err := os.Stat(final); err == nil {
 		return fmt.Errorf("%s exists: delete it to make it again", final)
 	}
-	absolute, err := filepath.Abs(out) // the commands that build programs run in another folder
+	absolute, err := filepath.Abs(out) // the commands that build programs may run in another folder
 	if err == nil {
 		err = os.MkdirAll(absolute, 0o755)
 	}
@@ -66,7 +68,7 @@ func run(ctx context.Context, version, out string, log io.Writer) (err error) {
 	return err
 }
 
-// prepare checks the version, the changelog and the tree, and reports all faults at once.
+// prepare checks the version, the changelog and the working tree, and returns all faults together.
 func prepare(ctx context.Context, root, version string) (*making, error) {
 	r := &making{root: root, version: version}
 	if !release.IsVersion(version) {
@@ -98,14 +100,14 @@ func prepare(ctx context.Context, root, version string) (*making, error) {
 	return r, errors.Join(faults...)
 }
 
-// section returns a version's section of the changelog, without its heading; empty if there is
-// none. A candidate has the section Unreleased.
+// section returns the text below the heading of a version in the changelog. It returns an empty
+// text if that heading is missing. For a candidate, the heading is Unreleased.
 func section(changelog, version string) string {
 	heading := version
 	if release.IsCandidate(version) {
 		heading = "Unreleased"
 	}
-	// A date may follow the version, which may be in brackets.
+	// The heading may have brackets around the version, and a date after the version.
 	found := regexp.MustCompile(`(?ms)^## \[?` + regexp.QuoteMeta(heading) + `\]?(?: [^\n]*)?$(.*?)(?:^## |\z)`).
 		FindStringSubmatch(changelog)
 	if found == nil {

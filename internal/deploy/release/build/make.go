@@ -21,12 +21,12 @@ import (
 	"github.com/lullhq/lull/internal/deploy/release"
 )
 
-// platform is an operating system and an architecture, as Go names them.
+// platform is an operating system and an architecture, with the names that Go uses.
 type platform struct{ os, arch string }
 
 func (p platform) String() string { return p.os + "_" + p.arch }
 
-// platforms are the platforms that the command line and the CDK app are built for.
+// platforms lists the platforms for which the command line and the CDK app are built.
 var platforms = []platform{
 	{"linux", "amd64"},
 	{"linux", "arm64"},
@@ -36,10 +36,10 @@ var platforms = []platform{
 	{"windows", "arm64"},
 }
 
-// architectures are Lambda's architectures, by Go's names.
+// architectures maps the name of an architecture in Go to its name in Lambda.
 var architectures = map[string]string{"arm64": "arm64", "amd64": "x86_64"}
 
-// programs are built for every platform.
+// programs lists the programs that are built for every platform.
 var programs = []program{
 	{"lull", "./cmd/lull", []string{"LICENSE", "README.md"}},
 	{"lull-infra", "./infra/cmd", []string{"LICENSE", "README.md", "docs/lull.yaml"}},
@@ -47,16 +47,16 @@ var programs = []program{
 
 type program struct {
 	name, folder string
-	beside       []string // other files in its archive
+	beside       []string // the other files in the archive of the program
 }
 
-// shells are the shells with completion, and the names of the completion files.
-var shells = map[string]string{"bash": "lull.bash", "zsh": "_lull", "fish": "lull.fish", "powershell": "lull.ps1"}
+// completionFiles maps each shell that has completion to the name of its completion file.
+var completionFiles = map[string]string{"bash": "lull.bash", "zsh": "_lull", "fish": "lull.fish", "powershell": "lull.ps1"}
 
-// making is a release that is being made.
+// making holds the state of a release while it is built.
 type making struct {
 	root, version, commit, notes string
-	seconds                      int64 // the commit's time
+	seconds                      int64 // the time of the commit
 
 	dir   string // the folder that becomes the release, as an absolute path
 	total string // the SHA-256 of SHA256SUMS
@@ -67,7 +67,8 @@ func (r *making) scratch() string { return filepath.Join(r.dir, ".scratch") }
 
 func (r *making) time() time.Time { return time.Unix(r.seconds, 0).UTC() }
 
-// make builds all files. The functions come first, because the CDK app contains their sums.
+// make builds all files of the release. It builds the functions first, because the CDK app contains
+// the checksums of their zips.
 func (r *making) make(ctx context.Context) error {
 	sums := make(map[string]string)
 	for _, arch := range slices.Sorted(maps.Keys(architectures)) {
@@ -95,7 +96,8 @@ func (r *making) make(ctx context.Context) error {
 	return r.sums()
 }
 
-// functions builds the functions with the Makefile, as users do, and packs each of them.
+// functions builds the Lambda functions with the Makefile, as users do, and packs each function
+// into a zip.
 func (r *making) functions(ctx context.Context, arch string, sums map[string]string) error {
 	dist := filepath.Join(r.scratch(), "functions", arch)
 	if _, err := r.run(ctx, nil, "make", "build", "ARCH="+arch, "DIST="+dist); err != nil {
@@ -112,8 +114,8 @@ func (r *making) functions(ctx context.Context, arch string, sums map[string]str
 		if err != nil {
 			return err
 		}
-		// The same program gives the same zip, for any commit.
-		packed, err := zipped(time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC), []entry{{release.Program, 0o755, data}})
+		// The fixed time has the effect that the same program gives the same zip at every commit.
+		packed, err := zipArchive(time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC), []entry{{release.Program, 0o755, data}})
 		if err == nil {
 			err = r.write(name, packed)
 		}
@@ -128,7 +130,7 @@ func (r *making) functions(ctx context.Context, arch string, sums map[string]str
 	return nil
 }
 
-// programsIn lists the functions' programs that `make build` wrote to a folder.
+// programsIn lists the programs of Lambda functions that `make build` wrote to a folder.
 func programsIn(dist string) (all []names.Program, err error) {
 	err = filepath.WalkDir(dist, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.Name() == release.Program {
@@ -141,8 +143,8 @@ func programsIn(dist string) (all []names.Program, err error) {
 	return all, err
 }
 
-// built is the path of a program for a platform.
-func (r *making) built(p program, on platform) string {
+// programPath returns the path of the built program for a platform.
+func (r *making) programPath(p program, on platform) string {
 	name := p.name
 	if on.os == "windows" {
 		name += ".exe"
@@ -158,7 +160,7 @@ func (r *making) build(ctx context.Context, p program, on platform, sums map[str
 		link += " -X " + release.Link(sums)
 	}
 	_, err := r.run(ctx, []string{"GOOS=" + on.os, "GOARCH=" + on.arch, "CGO_ENABLED=0"},
-		"go", "build", "-trimpath", "-buildvcs=false", "-ldflags", link, "-o", r.built(p, on), p.folder)
+		"go", "build", "-trimpath", "-buildvcs=false", "-ldflags", link, "-o", r.programPath(p, on), p.folder)
 	return err
 }
 
@@ -173,7 +175,7 @@ func (r *making) program(
 	if err := r.build(ctx, p, on, sums); err != nil {
 		return err
 	}
-	path, folder := r.built(p, on), p.name+"_"+r.version+"_"+on.String()
+	path, folder := r.programPath(p, on), p.name+"_"+r.version+"_"+on.String()
 	content := []entry{{name: path, mode: 0o755}}
 	for _, file := range p.beside {
 		content = append(content, entry{name: filepath.Join(r.root, file), mode: 0o644})
@@ -191,9 +193,9 @@ func (r *making) program(
 	for i := range content {
 		content[i].name = folder + "/" + content[i].name
 	}
-	pack, ending := tarred, ".tar.gz"
+	pack, ending := tarArchive, ".tar.gz"
 	if on.os == "windows" {
-		pack, ending = zipped, ".zip"
+		pack, ending = zipArchive, ".zip"
 	}
 	packed, err := pack(r.time(), content)
 	if err == nil {
@@ -214,12 +216,12 @@ func (r *making) completion(ctx context.Context) (files []entry, err error) {
 	if err := r.build(ctx, programs[0], here, nil); err != nil {
 		return nil, err
 	}
-	for _, shell := range slices.Sorted(maps.Keys(shells)) {
-		text, err := r.run(ctx, nil, r.built(programs[0], here), "completion", shell)
+	for _, shell := range slices.Sorted(maps.Keys(completionFiles)) {
+		text, err := r.run(ctx, nil, r.programPath(programs[0], here), "completion", shell)
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, entry{"completion/" + shells[shell], 0o644, text})
+		files = append(files, entry{"completion/" + completionFiles[shell], 0o644, text})
 	}
 	return files, nil
 }
@@ -229,7 +231,7 @@ func (r *making) template(ctx context.Context) error {
 	const name = "lull.template.json"
 	path := filepath.Join(r.scratch(), name)
 	env := []string{"LULL_RELEASE=" + r.version, "LULL_TEMPLATE=" + path, "JSII_DEPRECATED=quiet"}
-	if _, err := r.run(ctx, env, r.built(programs[1], platform{runtime.GOOS, runtime.GOARCH})); err != nil {
+	if _, err := r.run(ctx, env, r.programPath(programs[1], platform{runtime.GOOS, runtime.GOARCH})); err != nil {
 		return err
 	}
 	text, err := os.ReadFile(path)
@@ -239,8 +241,9 @@ func (r *making) template(ctx context.Context) error {
 	return r.write(name, text)
 }
 
-// bom writes the parts of a program as a CycloneDX document. It omits the current time and the sums
-// of the tool, which differ between machines.
+// bom writes the bill of materials of a program in the format CycloneDX. It replaces the current
+// time by the time of the commit, and omits the checksums of the tool, which differ between
+// machines.
 func (r *making) bom(ctx context.Context, path, name string) error {
 	text, err := r.run(ctx, nil, "go", "tool", "-modfile=tools/go.mod", "cyclonedx-gomod", "bin",
 		"-json", "-noserial", "-std", "-version", r.version, path)
@@ -266,7 +269,7 @@ func (r *making) bom(ctx context.Context, path, name string) error {
 	return r.write(name+"_"+r.version+".cdx.json", append(text, '\n'))
 }
 
-// sums writes the sums of all files, in the format of sha256sum --check.
+// sums writes the SHA-256 checksums of all files, in the format of sha256sum --check.
 func (r *making) sums() error {
 	files, err := os.ReadDir(r.dir)
 	if err != nil {
@@ -293,7 +296,8 @@ func (r *making) write(name string, data []byte) error {
 	return os.WriteFile(filepath.Join(r.dir, name), data, 0o644)
 }
 
-// run runs a command in the tree, and returns its output. Standard error is only shown if it fails.
+// run runs a command in the working tree, and returns the standard output of the command. If the
+// command fails, the error contains the standard error as well.
 func (r *making) run(ctx context.Context, env []string, command ...string) ([]byte, error) {
 	c := exec.CommandContext(ctx, command[0], command[1:]...)
 	c.Dir = r.root
@@ -308,7 +312,7 @@ func (r *making) run(ctx context.Context, env []string, command ...string) ([]by
 	return out.Bytes(), nil
 }
 
-// git runs one git command in the tree.
+// git runs a git command in the working tree, and returns the output without surrounding spaces.
 func (r *making) git(ctx context.Context, question ...string) (string, error) {
 	out, err := r.run(ctx, nil, append([]string{"git"}, question...)...)
 	return strings.TrimSpace(string(out)), err

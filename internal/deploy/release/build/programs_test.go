@@ -9,7 +9,8 @@ import (
 	"github.com/lullhq/lull/internal/deploy/release/releasetest"
 )
 
-// A release contains all programs that were built, including one index for each kind of sink.
+// A release contains all programs that were built, including one program of index for each kind of
+// sink.
 func TestAReleaseHasEveryProgramThatWasBuilt(t *testing.T) {
 	t.Parallel()
 	dist := t.TempDir()
@@ -22,6 +23,6 @@ func TestAReleaseHasEveryProgramThatWasBuilt(t *testing.T) {
 		t.Errorf("got %v, %v, want %v", got, err, want)
 	}
 	if _, err := programsIn(filepath.Join(dist, "none")); err == nil {
-		t.Error("a folder that does not exist passed")
+		t.Error("programsIn returned no error for a folder that does not exist")
 	}
 }

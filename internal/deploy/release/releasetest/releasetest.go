@@ -1,4 +1,4 @@
-// Package releasetest writes releases for tests, in the same layout as real ones.
+// Package releasetest writes releases for tests. They have the layout of real releases.
 package releasetest
 
 import (
@@ -17,8 +17,9 @@ import (
 	"github.com/lullhq/lull/internal/deploy/release"
 )
 
-// Write writes the functions' zips of a release for one architecture, and their sums, into a folder
-// of releases. It returns the SHA-256 of the file with the sums, and the folder's address.
+// Write writes a release for one architecture into a folder of releases: the zips of the functions,
+// and the file with their checksums. It returns the SHA-256 of the file with the checksums, and the
+// URL of the folder.
 func Write(t testing.TB, dir, version, arch string, program func(names.Program) []byte) (sum, at string) {
 	t.Helper()
 	var list strings.Builder
@@ -33,7 +34,7 @@ func Write(t testing.TB, dir, version, arch string, program func(names.Program) 
 	return release.Sum([]byte(list.String())), (&url.URL{Scheme: "file", Path: filepath.ToSlash(dir)}).String()
 }
 
-// Zipped returns a zip with one file.
+// Zipped returns a zip that contains one file.
 func Zipped(t testing.TB, name string, content []byte) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -44,7 +45,7 @@ func Zipped(t testing.TB, name string, content []byte) []byte {
 	return out.Bytes()
 }
 
-// File writes a file, and the folders above it.
+// File writes a file and creates the folders above the file.
 func File(t testing.TB, path string, content []byte) {
 	t.Helper()
 	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o750), os.WriteFile(path, content, 0o600)); err != nil {
