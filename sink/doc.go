@@ -1,20 +1,20 @@
 // Package sink defines what a search engine must do so that lull can write documents to it. A sink
 // is lull's adapter to one engine.
 //
-// A sink with versions stores the fence of each write. It refuses a write whose fence is smaller
-// than the stored one ([Newer]), as long as the sink remembers the document. A write with an equal
-// fence is applied again. A sink without versions applies every write, also one that arrives too
-// late. For such a sink, the lease must outlast every request. It must also outlast the time in
-// which the sink may still apply a request after lull hung up (applyDelay).
+// A sink with versions stores the fence of each write. As long as such a sink remembers a document,
+// the sink refuses a write with a smaller fence ([Newer]). A write with an equal fence is applied
+// again. A sink without versions applies every write, also one that arrives too late. For a sink
+// without versions, the lease must outlast every request. The engine may still apply a request for
+// some time after lull hung up, and the lease must also outlast that time (applyDelay).
 //
 // # Your own kind of sink
 //
-// A kind of sink is one package. It implements [Sink], and [Reader], [Sampler] and [Preparer] if it
-// can. An init function calls [Register] with a [Kind]: the name, the options with their defaults
-// and bounds, what the sink can do, and how it is opened. A table of answers in the package says
-// which [OutcomeKind] each answer of the engine becomes: see Answers in package sinktest. The
-// settings file, its documentation and the protocol's times follow from the Kind. Package sinktest
-// is the suite that every sink passes.
+// A kind of sink is one package. The package implements [Sink], and also [Reader], [Sampler] and
+// [Preparer] if the engine allows that. An init function calls [Register] with a [Kind]: the name,
+// the options with their defaults and bounds, what the sink can do, and how it is opened. A table
+// of answers in the package says which [OutcomeKind] each answer of the engine becomes: see Answers
+// in package sinktest. The settings file, its documentation and the protocol's times follow from
+// the Kind. Package sinktest is the suite that every sink passes.
 //
 // A program can open only the kinds of sinks whose packages it imports. Build your own index
 // function (package functions), your own app of package infra and your own command line (package

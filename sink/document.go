@@ -14,8 +14,8 @@ import (
 	"github.com/lullhq/lull/event"
 )
 
-// MetaField is the member that lull adds to each document. It lets an operator check in the search
-// engine which version lull wrote.
+// MetaField is the member that lull adds to each document. With MetaField, an operator can check in
+// the search engine which version lull wrote.
 const MetaField = "_lull"
 
 // Meta is the content of MetaField.
@@ -62,7 +62,8 @@ const (
 	MissingDocument = "no_document"
 )
 
-// DocumentError says why no sink can ever store a document. It never quotes the document.
+// DocumentError says why no sink can ever store a document. A DocumentError never quotes the
+// document.
 type DocumentError struct {
 	Class string // one of the constants above, such as NotJSON
 	Field string // the name of the field to blame, "" if no field is to blame
@@ -95,7 +96,7 @@ func Named(class, what, name string) string {
 	return class + ": " + what + " " + name
 }
 
-// Plain checks that a document is a JSON object that a sink can store. It returns a copy on one
+// Plain checks that a document is a JSON object that a sink can store. Plain returns a copy on one
 // line, without insignificant space. Every number and string stays as it was, digit for digit.
 // Every sink stores this form. If the document is at fault, the error says why; a retry cannot
 // help.
@@ -171,7 +172,7 @@ func Detach(sealed []byte) (meta, plain []byte, err error) {
 }
 
 // findMeta looks for MetaField among the top-level members of a valid object without insignificant
-// space. It also finds the name if it is written with escapes.
+// space. findMeta also finds the name if it is written with escapes.
 func findMeta(plain []byte) (name, value gjson.Result) {
 	// Most documents contain neither the name nor an escape that could be part of the name.
 	if !bytes.Contains(plain, []byte(MetaField)) && !bytes.Contains(plain, []byte(`\u00`)) {

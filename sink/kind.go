@@ -8,13 +8,14 @@ import (
 	"github.com/lullhq/lull/setting"
 )
 
-// Kind is a kind of sink, such as opensearch. Its package registers it in an init function, and a
-// program that imports the package, if only for that, can open such sinks.
+// Kind is a kind of sink, such as opensearch. The package of a kind registers the kind in an init
+// function. A program that imports this package can open sinks of the kind.
 type Kind struct {
 	setting.Kind
 
-	// Schemes are the schemes of the sink's url, such as "https". A kind without schemes runs
-	// inside the process. It has no url, does not authenticate and cannot be deployed.
+	// Schemes are the schemes of the sink's url, such as "https". A sink of a kind without schemes
+	// runs inside the process. Such a sink has no url, does not authenticate and cannot be
+	// deployed.
 	Schemes []string
 	// Address is an example of an address, for messages and for the settings that `lull new`
 	// writes. If Address is empty, the example is search.example.org with the last of the schemes.
@@ -31,8 +32,9 @@ type Kind struct {
 	Auths []AuthKind
 	// BulkDocuments is the default of bulkDocuments. 0 means 500.
 	BulkDocuments int
-	// Capabilities returns what a sink of this kind can do with the given settings. It ignores the
-	// settings Versions and ApplyDelay, which are applied later. Nil means the zero Capabilities.
+	// Capabilities returns what a sink of this kind can do with the given settings. Capabilities
+	// ignores the settings Versions and ApplyDelay, which are applied later. Nil means the zero
+	// Capabilities.
 	Capabilities func(Settings) Capabilities
 	// Complete fills in empty settings whose values follow from other settings. Nil means that no
 	// setting follows from another.
@@ -58,27 +60,27 @@ type Environment struct {
 	Authenticate func(*http.Request) error
 	// Key returns the secret text that the setting auth names: an API key, or a key for signatures.
 	// Call Key for every request. Key reads the secret again from time to time, so that a rotated
-	// secret is used. Its errors do not quote the secret, and the errors of a sink must not quote
-	// it either. Nil means that auth.kind is not key.
+	// secret is used. The errors of Key do not quote the secret, and the errors of a sink must not
+	// quote the secret either. Nil means that auth.kind is not key.
 	Key func(context.Context) (string, error)
 	// Login returns the user and the password, for protocols other than HTTP. Nil means that
 	// auth.kind is neither basic nor sigv4.
 	Login Login
-	// Folder is the folder in which a sink of a kind with InFolder keeps its documents. It is empty
-	// for all other kinds.
+	// Folder is the folder in which a sink of a kind with InFolder keeps its documents. Folder is
+	// empty for all other kinds.
 	Folder string
 }
 
 // Login returns the name and the password of a user who connects to address, which is "host:port".
 // With auth.kind basic, both come from the secret of auth. With sigv4 the password is a token that
-// is signed for the given user and accepted for 15 minutes. Call Login for every connection. Its
-// errors do not quote a secret.
+// is signed for the given user and accepted for 15 minutes. Call Login for every connection. The
+// errors of Login do not quote a secret.
 type Login func(ctx context.Context, address, user string) (name, password string, err error)
 
 var kinds setting.Kinds[Kind]
 
-// Register adds a kind to those that the settings can name. It panics if the name is taken or if
-// the fields of the kind contradict each other.
+// Register adds a kind to those that the settings can name. Register panics if the name is taken or
+// if the fields of the kind contradict each other.
 func Register(k Kind) { kinds.Add(k.Kind, k) }
 
 // Lookup returns the kind with the given name, or false if no package registered such a kind.
@@ -99,8 +101,8 @@ func (k Kind) Authentications() []AuthKind {
 	return k.Auths
 }
 
-// Example returns an address that a sink of this kind could have. It is empty for a sink inside the
-// process.
+// Example returns an address that a sink of this kind could have. Example is empty for a sink
+// inside the process.
 func (k Kind) Example() string {
 	if k.Address == "" && k.Deployable() {
 		return k.Schemes[len(k.Schemes)-1] + "://search.example.org"

@@ -19,8 +19,8 @@ type Mirror interface {
 }
 
 // Rebuilder is a sink with versions that can fill a new index and replace the index in use with it
-// (design section 15). It is optional. Every method may be called again: work that is already done
-// stays done.
+// (design section 15). A sink need not implement Rebuilder. Every method may be called again: work
+// that is already done stays done.
 type Rebuilder interface {
 	Mirror
 
@@ -44,11 +44,11 @@ type Rebuilder interface {
 	// missing document is -1.
 	VersionsOf(ctx context.Context, index string, ids []string) ([]int64, error)
 	// Transfer writes the current documents of one index to another, unless the other has a version
-	// at least as new. It returns one outcome for each id, in the order of ids. If the first index
-	// lacks a document, the outcome of that document is Applied.
+	// at least as new. Transfer returns one outcome for each id, in the order of ids. If the first
+	// index lacks a document, the outcome of that document is Applied.
 	Transfer(ctx context.Context, c event.Collection, from, into string, ids []string) ([]Outcome, error)
-	// Erase deletes documents from an index. It does not delete a document of which the index has a
-	// newer version.
+	// Erase deletes documents from an index. If the index has a newer version of a document, Erase
+	// does not delete that document.
 	Erase(ctx context.Context, c event.Collection, index string, docs []Versioned) []Outcome
 	// Switch moves the name of the collection, and every other name of from, to into. Readers and
 	// writers see one step. If from itself has the name of the collection, from is deleted in the

@@ -75,8 +75,8 @@ const (
 	AuthKey   AuthKind = "key"
 )
 
-// Auth says how requests to a sink are authenticated. It says where a secret is stored, and never
-// contains the secret.
+// Auth says how requests to a sink are authenticated. An Auth says where a secret is stored, and
+// never contains the secret.
 type Auth struct {
 	// Kind is "none", "basic", "key" or "sigv4". Default "none".
 	Kind AuthKind `json:"kind"`

@@ -59,13 +59,13 @@ type Outcome struct {
 	Kind       OutcomeKind
 	RetryAfter time.Duration // for Throttled: how long the sink asked us to wait, 0 if it did not
 	Status     int           // the status code of the sink's answer, 0 if there is none
-	// Apart says that the answer is not about the sink as a whole. It is about this op or one
-	// index, or there was no time to send the op. Other ops may still be written.
+	// Apart says that the answer is not about the sink as a whole. The answer is about this op or
+	// one index, or there was no time to send the op. Other ops may still be written.
 	Apart  bool
 	Reason string // the class and the field, never content of a document: "mapper_parsing_exception: field title"
 }
 
-// Sink writes documents. It is safe for concurrent use.
+// Sink writes documents. A Sink is safe for concurrent use.
 type Sink interface {
 	// Write sends the ops in one bulk request, or in several if the sink limits the size of a
 	// request. The ops are for different documents. Write returns exactly one outcome for each op,
@@ -98,8 +98,8 @@ type Reader interface {
 	// Doc.
 	All(ctx context.Context, f func(Stored) error) error
 	// Search returns the documents that contain every word of the query's text, best first. Each
-	// engine decides what a word is, and which of its forms are equal. With Prefix, the last word
-	// of the query may be the beginning of a word, in upper or lower case.
+	// engine decides what a word is, and which forms of a word are equal. With Prefix, the last
+	// word of the query may be the beginning of a word, in upper or lower case.
 	Search(ctx context.Context, q Query) ([]Stored, error)
 }
 
@@ -139,7 +139,7 @@ type Auditor interface {
 // Omitter is a Reader whose engine may store a document without making all its values searchable.
 // An example is a text in a field whose mapping requires a number.
 type Omitter interface {
-	// Omitted counts the documents of a collection with values that a search does not find. It
+	// Omitted counts the documents of a collection with values that a search does not find. Omitted
 	// counts only documents that lull wrote.
 	Omitted(ctx context.Context, c event.Collection) (Omitted, error)
 }

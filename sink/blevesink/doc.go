@@ -7,8 +7,8 @@
 // call. Write returns when the batch is on disk. A document with the outcome Applied survives a
 // crash. A batch without an answer is on disk completely or not at all.
 //
-// Write compares fences under a lock per document. It writes a delete as a tombstone: the fence
-// without a document. Tombstones are kept as long as the folder, so that a delete is never
+// Write compares fences under a lock per document. The package writes a delete as a tombstone: the
+// fence without a document. Tombstones are kept as long as the folder, so that a delete is never
 // forgotten (OpenSearch forgets a delete after index.gc_deletes). Each tombstone takes about a
 // hundred bytes. To remove tombstones, start with a new folder, or resync into a new folder.
 //

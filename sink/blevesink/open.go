@@ -22,14 +22,15 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// indexName is the name of the folder with Bleve's own files. It is inside lull's folder.
+// indexName is the name of the folder with Bleve's own files. This folder is inside lull's own
+// folder.
 const indexName = "index"
 
 // lockWait is how long Open waits while another process has the lock of the folder. Bleve looks at
 // the lock every 50 ms, so lockWait must be longer than that.
 const lockWait = "200ms"
 
-// Index is a Bleve index in a folder. It is safe for concurrent use.
+// Index is a Bleve index in a folder. An Index is safe for concurrent use.
 type Index struct {
 	dir      string
 	bleve    bleve.Index
@@ -51,8 +52,9 @@ var (
 	_ sink.Generator = (*Index)(nil)
 )
 
-// Open opens the index in dir, and makes dir if it does not exist. It returns a *ForeignFolderError
-// if the folder has other contents, and an *InUseError if it is already open. Close it after use.
+// Open opens the index in dir, and makes dir if it does not exist. Open returns a
+// *ForeignFolderError if the folder has other contents, and an *InUseError if it is already open.
+// Close it after use.
 func Open(dir string) (*Index, error) {
 	marked, err := folderMarker.Claim(dir)
 	if err != nil {

@@ -50,8 +50,8 @@ func (x *Index) Get(_ context.Context, doc shard.DocID) (s sink.Stored, found bo
 	return s, found, err
 }
 
-// stored reads a document. It returns false if the index has no document with this id, or only a
-// tombstone.
+// stored reads a document. The function returns false if the index has no document with this id, or
+// only a tombstone.
 func stored(r index.IndexReader, doc shard.DocID) (sink.Stored, bool, error) {
 	rec, ok, err := load(r, doc)
 	if err != nil || !ok || rec.source == nil {
@@ -105,8 +105,8 @@ func (x *Index) All(ctx context.Context, f func(sink.Stored) error) error {
 	return x.each(ctx, nil, nil, f)
 }
 
-// Range calls f for each document of a collection in a snapshot of the index. It begins after the
-// given id.
+// Range calls f for each document of a collection in a snapshot of the index. Range begins after
+// the given id.
 func (x *Index) Range(ctx context.Context, c shard.Collection, after string, f func(sink.Stored) error) error {
 	next := string(c) + "#" + after + "\x00" // the smallest key that is greater than the key of the id after
 	return x.each(ctx, []byte(next), []byte(c+"$"), f)
@@ -132,9 +132,10 @@ const microsPerMinute = 60_000_000
 
 func minuteTerm(f shard.Fence) []byte { return fmt.Appendf(nil, "%016x", max(0, f)/microsPerMinute) }
 
-// Newest returns an upper bound of all fences in the index. It is at most a minute above the
-// greatest fence, or 0 for an empty index. The clock of `lull dev --speed` runs ahead of real time,
-// so the next run must begin at this fence. Otherwise the sink would refuse every write as older.
+// Newest returns an upper bound of all fences in the index. This bound is at most a minute above
+// the greatest fence, or 0 for an empty index. The clock of `lull dev --speed` runs ahead of real
+// time, so the next run must begin at this fence. Otherwise the sink would refuse every write as
+// older.
 func (x *Index) Newest() (newest shard.Fence, err error) {
 	err = x.viewOpen(func(r index.IndexReader) error {
 		return terms(r, fieldMinute, nil, nil, func(term string) error {

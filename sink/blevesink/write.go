@@ -111,8 +111,8 @@ func (x *Index) apply(ctx context.Context, work []item) []sink.Outcome {
 	return outcomes
 }
 
-// Fault says why the last batch could not be written, such as a full disk. It returns nil if the
-// last batch was written. It is safe for concurrent use.
+// Fault says why the last batch could not be written, such as a full disk. Fault returns nil if the
+// last batch was written. Fault is safe for concurrent use.
 func (x *Index) Fault() error {
 	if err := x.failed.Load(); err != nil && *err != nil {
 		return fmt.Errorf("write to the index in %s: %w", x.dir, *err)
@@ -150,7 +150,7 @@ type record struct {
 	source []byte // nil for a tombstone
 }
 
-// load reads a record. It returns false if the index never had the document.
+// load reads a record. The function returns false if the index never had the document.
 func load(r index.IndexReader, doc shard.DocID) (record, bool, error) {
 	d, err := r.Document(string(doc))
 	if err != nil || d == nil {

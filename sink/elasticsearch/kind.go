@@ -1,9 +1,10 @@
-// Package elasticsearch is the sink for Elasticsearch 8 and 9. It uses the sink of package
-// opensearch, because both products have the same API for bulk requests with external versions.
-// That sink handles the differences between the products.
+// Package elasticsearch is the sink for Elasticsearch 8 and 9. The package uses the sink of package
+// opensearch, because both products have the same API for bulk requests with external versions. The
+// package opensearch handles the differences between the products.
 //
-// This sink sends an API key (auth.kind: key) or a password (basic). It refuses OpenSearch before
-// it writes a document: only Elasticsearch names itself in a header of every answer.
+// This sink sends an API key (auth.kind: key) or a password (basic). Before the first write, this
+// sink checks that the engine is not OpenSearch: only Elasticsearch names itself in a header of
+// every answer.
 package elasticsearch
 
 import (

@@ -68,7 +68,8 @@ const (
 	legacy      = `{"version":{"number":"7.10.2","build_flavor":"oss"},"tagline":"You Know, for Search"}`
 )
 
-// A sink for one product refuses to write to the other product. Its error says which kind to set.
+// A sink for one product refuses to write to the other product. The error of the sink says which
+// kind to set.
 func TestAKindRefusesTheOtherProduct(t *testing.T) {
 	t.Parallel()
 	header := map[string]string{"X-Elastic-Product": "Elasticsearch"}

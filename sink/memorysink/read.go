@@ -114,8 +114,8 @@ func (s *Sink) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) 
 	return found[:min(len(found), max(q.Limit, 0))], nil
 }
 
-// score counts how often the wanted words occur in a value. It also counts the words that begin
-// with beginning. The score is 0 if one of the wanted words, or beginning, does not occur.
+// score counts how often the wanted words occur in a value. The function also counts the words that
+// begin with beginning. The score is 0 if one of the wanted words, or beginning, does not occur.
 func score(value gjson.Result, wanted []string, beginning string) int {
 	found := map[string]int{}
 	count(value, found)

@@ -19,8 +19,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write docs/sinks/opensearch.md")
 
-// row is one answer of OpenSearch. It says how a fake server gives the answer and, if possible, how
-// a real server can be made to give it.
+// row is one answer of OpenSearch. A row says how a fake server gives the answer and, if possible,
+// how a real server can be made to give it.
 type row struct {
 	sinktest.Answer
 	answer  handler // answers a bulk request

@@ -192,7 +192,7 @@ func says(t *testing.T, log *bytes.Buffer, reason string) {
 
 // If no document is at fault, both documents wait until the sink is healthy again, and are then
 // written. A conflict means that the sink has a newer document, or that two writes happened at
-// once. It never means that this document was written.
+// once. A conflict never means that this document was written.
 func TestABadSinkKeepsEveryMessage(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

@@ -12,8 +12,8 @@ import (
 	"sync"
 )
 
-// cluster is an engine in memory. It has the parts of indices, aliases and templates that lull
-// uses.
+// cluster is an engine in memory. A cluster has the parts of indices, aliases and templates that
+// lull uses.
 type cluster struct {
 	sync.Mutex
 

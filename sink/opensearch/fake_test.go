@@ -52,9 +52,9 @@ func start(t *testing.T, answer func(w http.ResponseWriter, r request)) *engine 
 	return startResolving(t, answer, "")
 }
 
-// startResolving starts an engine that also answers requests for the index behind a name. It uses
-// the texts of resolve one after another, and then repeats the last one. An empty text answers 403.
-// Such requests are not recorded.
+// startResolving starts an engine that also answers requests for the index behind a name.
+// startResolving uses the texts of resolve one after another, and then repeats the last one. An
+// empty text answers 403. Such requests are not recorded.
 func startResolving(t *testing.T, answer func(w http.ResponseWriter, r request), resolve ...string) *engine {
 	t.Helper()
 	e := &engine{}
@@ -149,8 +149,8 @@ func bulkAnswer(r request, change func(id string, item map[string]any)) []byte {
 	return b.Bytes()
 }
 
-// failure returns an error in the form of OpenSearch. Its texts quote content, which an outcome
-// must not do.
+// failure returns an error in the form of OpenSearch. The texts of the error quote content of
+// documents, which an outcome must not do.
 func failure(kind, reason string) map[string]any {
 	return map[string]any{"type": kind, "reason": reason, "root_cause": []any{}}
 }

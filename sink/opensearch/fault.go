@@ -10,8 +10,8 @@ import (
 	"github.com/lullhq/lull/sink/internal/exchange"
 )
 
-// Error says that a request other than a write failed. It quotes no text of the answer: Class is
-// the engine's type of the error.
+// Error says that a request other than a write failed. An Error quotes no text of the answer: Class
+// is the engine's type of the error.
 type Error = exchange.Error
 
 var hints = map[int]string{
@@ -37,8 +37,8 @@ func faultOf(a exchange.Answer) fault {
 	return f
 }
 
-// parseFault reads the body of an answer that reports one error for the whole request. It returns
-// false if the body is not an error of OpenSearch.
+// parseFault reads the body of an answer that reports one error for the whole request. parseFault
+// returns false if the body is not an error of OpenSearch.
 func parseFault(body []byte) (fault, bool) {
 	var whole struct {
 		Error json.RawMessage `json:"error"`

@@ -12,18 +12,18 @@ import (
 	"github.com/lullhq/lull/sink/internal/exchange"
 )
 
-// generationParts lists the settings that decide whether an index can be recognised. They are the
-// UUID of the index, and the settings that make the index return documents differently from how
-// they were written.
+// generationParts lists the settings that decide whether an index can be recognised. These settings
+// are the UUID of the index, and the settings that make the index return documents differently from
+// how they were written.
 const generationParts = "*.settings.index.uuid,*.settings.index.derived_source,*.settings.index.default_pipeline," +
 	"*.settings.index.final_pipeline,*.settings.index.mode,*.mappings._source," +
 	"*.settings.index.mapping.source.mode,*.settings.index.mapping.exclude_source_vectors," +
 	"*.defaults.index.mapping.exclude_source_vectors"
 
-// Generation returns the UUID of the index behind the collection's name. It asks the engine each
-// time, because a cached answer would be wrong after the index is created again. The text is empty
-// for an alias of several indices, and if there is no index yet. It is also empty if the index
-// stores only a part of each document, or if a pipeline changes documents.
+// Generation returns the UUID of the index behind the collection's name. Generation asks the engine
+// each time, because a cached answer would be wrong after the index is created again. The text is
+// empty for an alias of several indices, and if there is no index yet. Generation is also empty if
+// the index stores only a part of each document, or if a pipeline changes documents.
 func (s *Sink) Generation(ctx context.Context, c shard.Collection) (string, error) {
 	index, ok := s.names.Index(c)
 	if !ok || s.Serverless {

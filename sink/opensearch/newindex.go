@@ -73,7 +73,8 @@ func (s *Sink) Create(ctx context.Context, n sink.NewIndex) error {
 }
 
 // put creates an index or a template. If the engine refuses, the error contains the engine's own
-// text. That text quotes names and the mapping, which the operator wrote, and never a document.
+// text. This error text quotes names and the mapping, which the operator wrote, and never a
+// document.
 func (s *Sink) put(ctx context.Context, path string, text []byte) error {
 	a := s.client.Do(ctx, http.MethodPut, path, exchange.TypeJSON, text, exchange.MaxAnswer)
 	if f, ours := parseFault(a.Body); a.Err == nil && ours && a.Status == http.StatusBadRequest {

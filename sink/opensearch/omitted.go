@@ -11,8 +11,8 @@ import (
 
 var _ sink.Omitter = (*Sink)(nil)
 
-// Omitted searches for documents with the field _ignored. It does not see documents before the next
-// refresh.
+// Omitted searches for documents with the field _ignored. Omitted does not see documents before the
+// next refresh.
 func (s *Sink) Omitted(ctx context.Context, c shard.Collection) (o sink.Omitted, err error) {
 	index, ok := s.names.Index(c)
 	if !ok {

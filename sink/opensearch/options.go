@@ -13,8 +13,8 @@ import (
 
 // Options say where a sink is and how to write to it.
 type Options struct {
-	// URL is the engine's address, with http or https and without credentials. It has a path if a
-	// proxy serves the engine under a path.
+	// URL is the engine's address, with http or https and without credentials. The URL has a path
+	// if a proxy serves the engine under a path.
 	URL string
 	// Index is the name of a collection's index; {collection} is replaced by the collection's name.
 	// Without {collection}, Index is one index for one collection. Empty means "{collection}".
@@ -35,8 +35,8 @@ type Options struct {
 	// together with Versions.
 	Serverless bool
 	// Authenticate adds credentials to a request, by changing its headers. The sink calls it for
-	// every request. If Authenticate fails, the request is not sent. Its errors must not quote
-	// secrets. A nil Authenticate adds nothing.
+	// every request. If Authenticate fails, the request is not sent. The errors of Authenticate
+	// must not quote secrets. A nil Authenticate adds nothing.
 	Authenticate func(*http.Request) error
 	// Template is the name of the index template. Empty means "lull".
 	Template string
@@ -44,7 +44,7 @@ type Options struct {
 	Transport http.RoundTripper
 }
 
-// Sink writes documents to OpenSearch and reads them. It is safe for concurrent use.
+// Sink writes documents to OpenSearch and reads them. A Sink is safe for concurrent use.
 type Sink struct {
 	Options
 

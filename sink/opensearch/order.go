@@ -43,8 +43,8 @@ func (k *smallest) cut() {
 }
 
 // collected pages through documents like allOf, for an engine that does not sort by id, such as
-// Elasticsearch. It first reads all ids without documents, and then reads the documents in the
-// order of ids. It omits documents that were deleted in the meantime.
+// Elasticsearch. The method first reads all ids without documents, and then reads the documents in
+// the order of ids. The method omits documents that were deleted in the meantime.
 func (s *Sink) collected(ctx context.Context, c shard.Collection, query object, after string,
 	f func(shard.DocID, []byte) error,
 ) error {

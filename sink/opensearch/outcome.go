@@ -66,9 +66,9 @@ func blamesSettings(f fault) bool {
 		slices.ContainsFunc(configTexts, func(text string) bool { return strings.HasPrefix(f.Reason, text) })
 }
 
-// typeConflict is part of a text of OpenSearch with the type illegal_argument_exception. It means
-// that two values give a new field two different types. The values are in one document, or in two
-// documents that arrive together. The refused one of two documents may succeed later, after the
+// typeConflict is part of a text of OpenSearch with the type illegal_argument_exception. This text
+// means that two values give a new field two different types. The values are in one document, or in
+// two documents that arrive together. The refused one of two documents may succeed later, after the
 // mapping was created, so the refusal is not final.
 const typeConflict = "cannot be changed from type"
 

@@ -75,8 +75,8 @@ func at(product opensearch.Product, url string, requests ...string) opening {
 	}
 }
 
-// theirs describes the user's document, the aliases and the user's templates. It also describes the
-// mapping of new indices whose names are similar to lull's.
+// theirs describes the user's document, the aliases and the user's templates. The method also
+// describes the mapping of new indices whose names are similar to lull's.
 func (g *ground) theirs(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder

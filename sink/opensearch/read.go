@@ -63,7 +63,7 @@ func (s *Sink) greet(ctx context.Context) error {
 // id is not possible.
 const severalIndices = "has more than one index associated with it"
 
-// Get returns the current document, even before the next refresh. It returns false if the document
+// Get returns the current document, even before the next refresh. Get returns false if the document
 // or the index is missing, or if lull did not write the document.
 func (s *Sink) Get(ctx context.Context, doc shard.DocID) (sink.Stored, bool, error) {
 	sources, err := s.sources(ctx, []shard.DocID{doc}, true)
@@ -206,8 +206,8 @@ func (s *Sink) refresh(ctx context.Context, indices map[string]shard.Collection)
 	return nil
 }
 
-// refreshed calls refresh. It ignores an error if the engine answered, because documents can be
-// read without a refresh.
+// refreshed calls refresh. The method ignores an error if the engine answered, because documents
+// can be read without a refresh.
 func (s *Sink) refreshed(ctx context.Context, indices map[string]shard.Collection) error {
 	if err := s.refresh(ctx, indices); exchange.Status(err) == 0 {
 		return err
@@ -219,9 +219,9 @@ func (s *Sink) refreshed(ctx context.Context, indices map[string]shard.Collectio
 // 4,096 bytes.
 const longestTarget = 2_000
 
-// target returns the names of indices for a path. It lists the names, because a wildcard could
-// match indices that lull has no permission to read. If the list is too long, target returns the
-// wildcard.
+// target returns the names of indices for a path. The method lists the names, because a wildcard
+// could match indices that lull has no permission to read. If the list is too long, target returns
+// the wildcard.
 func (s *Sink) target(indices map[string]shard.Collection) string {
 	all := strings.Join(slices.Sorted(maps.Keys(indices)), ",")
 	if len(all) > longestTarget {

@@ -27,8 +27,8 @@ const (
 	switchWait = "10s"
 )
 
-// slowCall is the time-out of each request of a rebuild. It is shorter than the time after which
-// another program may take over the rebuild.
+// slowCall is the time-out of each request of a rebuild. slowCall is shorter than the time after
+// which another program may take over the rebuild.
 const slowCall = 20 * time.Second
 
 // slow sends a request with the time-out slowCall. A rebuild takes hours, but none of its requests

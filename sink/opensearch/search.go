@@ -17,9 +17,9 @@ import (
 const pageSize = 100
 
 // All calls f for each document that lull wrote, sorted by collection and id. All reads pages by
-// id, so f gets each document once even if f is slow. It may miss documents that are written in the
-// meantime. OpenSearch must permit sorting by _id (indices.id_field_data.enabled). All refreshes
-// the indices first, if it has the permission.
+// id, so f gets each document once even if f is slow. All may miss documents that are written in
+// the meantime. OpenSearch must permit sorting by _id (indices.id_field_data.enabled). All
+// refreshes the indices first, if it has the permission.
 func (s *Sink) All(ctx context.Context, f func(sink.Stored) error) error {
 	indices, err := s.indices(ctx)
 	if err != nil {
@@ -125,7 +125,7 @@ func (s *Sink) ordered(ctx context.Context, c shard.Collection, query object, af
 }
 
 // Search finds documents that contain every word of the text, in one field or in any field, best
-// first. It does not see documents before the next refresh.
+// first. Search does not see documents before the next refresh.
 func (s *Sink) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) {
 	if q.Limit <= 0 {
 		return nil, nil
@@ -186,8 +186,8 @@ func (s *Sink) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) 
 	return found, nil
 }
 
-// Sample searches for a document of the collection and returns its id. It does not see documents
-// before the next refresh.
+// Sample searches for a document of the collection and returns its id. Sample does not see
+// documents before the next refresh.
 func (s *Sink) Sample(ctx context.Context, c shard.Collection) (shard.DocID, bool, error) {
 	index, ok := s.names.Index(c)
 	if !ok || !s.Versions {

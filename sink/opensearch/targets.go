@@ -23,7 +23,7 @@ type target struct {
 	missing bool   // there is neither an index nor an alias of that name: a write creates the index, if that is allowed
 }
 
-// targets caches the indices behind names. It is safe for concurrent use.
+// targets caches the indices behind names. The type targets is safe for concurrent use.
 type targets struct {
 	mu    sync.Mutex
 	known map[string]target
@@ -32,8 +32,8 @@ type targets struct {
 
 const (
 	// targetFor is how long a cached answer is used. The answer to a write names the index that was
-	// written, and so shows a later change. It does not show that an index was deleted: see
-	// [needsIndex].
+	// written, and so shows a later change. Such an answer does not show that an index was deleted:
+	// see [needsIndex].
 	targetFor = time.Minute
 	// maxTargets limits how many names are cached, because senders choose the names.
 	maxTargets = 1_000
@@ -119,8 +119,8 @@ func (s *Sink) place(ctx context.Context, b *exchange.Batch, entries []exchange.
 	return kept, found
 }
 
-// needsIndex reports whether an op can only be applied if its index exists. That is a delete of a
-// document that should exist. For such an op, resolve does not use the cache.
+// needsIndex reports whether an op can only be applied if its index exists. Such an op is a delete
+// of a document that should exist. For such an op, resolve does not use the cache.
 func needsIndex(e exchange.Entry) bool { return e.Present && e.Kind == shard.Delete }
 
 // resolve returns the indices behind the names of the entries. If the engine does not answer, or

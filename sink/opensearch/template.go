@@ -68,9 +68,9 @@ func (s *Sink) template(names []string, inside bool, lower int) ([]byte, error) 
 	return json.Marshal(t)
 }
 
-// An engine refuses two templates with equal priority if both match the same index. That happens if
-// two sinks write to the same index. All templates of lull have the same content, so it does not
-// matter which of them an index uses.
+// An engine refuses two templates with equal priority if both match the same index. Two such
+// templates exist if two sinks write to the same index. All templates of lull have the same
+// content, so it does not matter which of them an index uses.
 const (
 	priority     = 50
 	samePriority = "that have the same priority"

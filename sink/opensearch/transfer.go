@@ -34,8 +34,8 @@ func (s *Sink) Walk(ctx context.Context, index string, f func([]sink.Versioned) 
 	return nil
 }
 
-// scroll calls f with the ids and versions of the documents that a query matches. They have no
-// order.
+// scroll calls f with the ids and versions of the documents that a query matches. The ids come in
+// no particular order.
 func (s *Sink) scroll(ctx context.Context, index string, query object, f func([]sink.Versioned) error) error {
 	type page struct {
 		Scroll string `json:"_scroll_id"`

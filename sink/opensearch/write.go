@@ -101,9 +101,9 @@ func (s *Sink) send(ctx context.Context, b *exchange.Batch, entries []exchange.E
 	return &o, ofOne
 }
 
-// bulkPath returns the path of a bulk request. It limits how long OpenSearch waits for a shard to a
-// third of the remaining time. So if one shard has no primary, the documents of the other shards
-// still get an answer.
+// bulkPath returns the path of a bulk request. bulkPath limits how long OpenSearch waits for a
+// shard to a third of the remaining time. So if one shard has no primary, the documents of the
+// other shards still get an answer.
 func (s *Sink) bulkPath(ctx context.Context) string {
 	var options []string
 	if s.requireAlias {

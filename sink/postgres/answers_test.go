@@ -24,8 +24,8 @@ var rewrite = flag.Bool("rewrite", false, "write docs/sinks/postgres.md")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// row is one answer of PostgreSQL. It says how a fake server gives the answer and, if possible, how
-// a real server can be made to give it.
+// row is one answer of PostgreSQL. A row says how a fake server gives the answer and, if possible,
+// how a real server can be made to give it.
 type row struct {
 	sinktest.Answer
 	fake   *fake

@@ -97,8 +97,8 @@ func TestVectorsAreSearchedBySQL(t *testing.T) {
 	}
 }
 
-// Prepare creates missing tables, and its error says how to change a table that does not fit. It
-// never changes a table.
+// Prepare creates missing tables, and its error says how to change a table that does not fit.
+// Prepare never changes a table.
 func TestPrepareChangesNoTable(t *testing.T) {
 	t.Parallel()
 	news := []event.Collection{"news"}

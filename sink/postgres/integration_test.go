@@ -12,8 +12,8 @@ import (
 )
 
 // serverVariable is the environment variable with the address of a real PostgreSQL, such as
-// postgres://127.0.0.1:5440/postgres. Its user must have the right to create schemas. make
-// e2e-sinks starts such a server.
+// postgres://127.0.0.1:5440/postgres. The user in the address must have the right to create
+// schemas. make e2e-sinks starts such a server.
 const serverVariable = "LULL_TEST_POSTGRES"
 
 // real returns a sink on the server with a separate schema, which is dropped afterwards.

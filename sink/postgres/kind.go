@@ -24,8 +24,8 @@ type Settings struct {
 	// TLS is "verify-full" or "off". Default "off" if the server is on this machine, otherwise
 	// "verify-full".
 	TLS string `json:"tls"`
-	// CAFile is a file with PEM certificates. They must have signed the certificate of the server.
-	// Empty means the certificates that the system trusts.
+	// CAFile is a file with PEM certificates. One of these certificates must have signed the
+	// certificate of the server. Empty means the certificates that the system trusts.
 	CAFile string `json:"caFile"`
 	// Language is the text search configuration, such as english. Default "simple".
 	Language string `json:"language"`

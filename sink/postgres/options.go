@@ -23,7 +23,7 @@ import (
 type Options struct {
 	Settings
 
-	// URL is the server's address and the database: postgres://host:5432/database. It has no
+	// URL is the server's address and the database: postgres://host:5432/database. The URL has no
 	// credentials and no query. If it names no database, PostgreSQL uses the database with the name
 	// of the user.
 	URL string
@@ -45,7 +45,7 @@ type Options struct {
 	Application string
 }
 
-// Sink writes documents to PostgreSQL and reads them. It is safe for concurrent use.
+// Sink writes documents to PostgreSQL and reads them. A Sink is safe for concurrent use.
 type Sink struct {
 	Options
 
@@ -85,8 +85,8 @@ func New(o Options) (*Sink, error) {
 	return s, nil
 }
 
-// config returns the configuration of connections. Its errors never quote the URL, because the URL
-// might contain a password.
+// config returns the configuration of connections. The errors of this method never quote the URL,
+// because the URL might contain a password.
 func (o *Options) config() (*pgconn.Config, error) {
 	u, err := exchange.ParseURL(o.URL, "postgres://host:port/database", "postgres", "postgresql")
 	if err != nil {

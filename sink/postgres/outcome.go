@@ -37,7 +37,7 @@ var conditionNames = map[string]string{
 }
 
 // reason returns the text of an outcome about an error: the name of the error code, and the column
-// if there is one. It omits PostgreSQL's text, which quotes documents.
+// if there is one. The function omits PostgreSQL's text, which quotes documents.
 func reason(e *pgconn.PgError) string {
 	class, ok := conditionNames[e.Code]
 	if !ok {

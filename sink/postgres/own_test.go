@@ -11,8 +11,8 @@ import (
 	"github.com/lullhq/lull/sink/sinktest"
 )
 
-// theirs lists the user's tables and views in the schema, with their columns. It omits the table
-// lull-content if lull created that table.
+// theirs lists the user's tables and views in the schema, with their columns. The query omits the
+// table lull-content if lull created that table.
 const theirs = `SELECT c.relname, c.relkind, a.attname, format_type(a.atttypid, a.atttypmod)
 FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
 WHERE c.relnamespace = $1::regnamespace AND c.relkind IN ('r', 'v') AND (c.relname <> 'lull-content' OR $2 <> '')

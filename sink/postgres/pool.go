@@ -26,7 +26,7 @@ const (
 // errBusy says that the context ended while every connection was in use.
 var errBusy = errors.New("all connections are in use")
 
-// pool keeps open connections between requests. It is safe for concurrent use.
+// pool keeps open connections between requests. A pool is safe for concurrent use.
 type pool struct {
 	open  func(context.Context) (*pgconn.PgConn, error)
 	slots chan struct{} // one for each connection

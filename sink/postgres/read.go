@@ -67,7 +67,7 @@ var hints = map[string]string{
 	"0A000": "the server does not have the extension: install pgvector there",
 }
 
-// Error says that a request other than a write failed. It never quotes a document.
+// Error says that a request other than a write failed. An Error never quotes a document.
 type Error struct {
 	Doing  string
 	Reason string
@@ -173,7 +173,7 @@ func (s *Sink) documents(ctx context.Context, c event.Collection, statement stri
 	return found, err
 }
 
-// All calls f for each document, sorted by collection and id. It reads pages by id, and may miss
+// All calls f for each document, sorted by collection and id. All reads pages by id, and may miss
 // documents that are written in the meantime.
 func (s *Sink) All(ctx context.Context, f func(sink.Stored) error) error {
 	tables, err := s.tables(ctx)
@@ -232,7 +232,7 @@ WHERE n.nspname = $1 AND c.relkind IN ('r', 'p', 'v') AND (SELECT count(*) FROM 
 }
 
 // Search finds documents that contain every word of the text, in one field or in any field, best
-// first. It ignores words that the text search configuration omits, such as stop words.
+// first. Search ignores words that the text search configuration omits, such as stop words.
 func (s *Sink) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) {
 	whole, beginning := q.Parts()
 	if q.Limit <= 0 || whole == "" && beginning == "" {
@@ -305,8 +305,8 @@ func (s *Sink) Sample(ctx context.Context, c event.Collection) (event.DocID, boo
 
 // generationQuery returns a text that identifies a table: the database system, the timeline, and
 // the number and file of the table. A restored backup has another timeline, and TRUNCATE makes a
-// new file. The query returns no row for an unlogged table, which a crash empties. It also returns
-// none for a table in which a trigger or rule may change documents.
+// new file. The query returns no row for an unlogged table, which a crash empties. The query also
+// returns no row for a table in which a trigger or rule may change documents.
 const generationQuery = `SELECT concat_ws('/', system.system_identifier, history.timeline_id, c.oid, pg_relation_filenode(c.oid))
 FROM pg_class c, pg_control_system() AS system, pg_control_checkpoint() AS history
 WHERE c.oid = to_regclass($1) AND c.relkind = 'r' AND c.relpersistence = 'p' AND NOT c.relhasrules

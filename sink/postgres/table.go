@@ -227,7 +227,8 @@ func path(tokens []string) string {
 }
 
 // An id may contain U+0000, but a text in PostgreSQL cannot. escape changes only texts with U+0000
-// or U+0001. It keeps the order of all texts, so that Go and PostgreSQL sort ids in the same way.
+// or U+0001. escape keeps the order of all texts, so that Go and PostgreSQL sort ids in the same
+// way.
 var (
 	escaper   = strings.NewReplacer("\x00", "\x01\x01", "\x01", "\x01\x02")
 	unescaper = strings.NewReplacer("\x01\x01", "\x00", "\x01\x02", "\x01")

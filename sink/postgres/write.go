@@ -83,9 +83,9 @@ func (s *Sink) halve(ctx context.Context, conn *pgconn.PgConn, b *exchange.Batch
 	}
 }
 
-// make creates a missing table and writes the entries. It does not write a delete of a document
-// that should exist. Otherwise such a delete would count as done, although the table is new and
-// empty.
+// make creates a missing table and writes the entries. The method does not write a delete of a
+// document that should exist. Otherwise such a delete would count as done, although the table is
+// new and empty.
 func (s *Sink) make(
 	ctx context.Context, conn *pgconn.PgConn, b *exchange.Batch, entries []exchange.Entry, absent error,
 ) (rest []exchange.Entry, written map[string]bool, err error) {
@@ -126,9 +126,9 @@ func inTable(o sink.Outcome, index string) sink.Outcome {
 	return o
 }
 
-// upsert inserts the rows of the entries. It replaces an existing row unless the fence of that row
-// is greater. It returns the ids of the written rows. The statement's time-out is a little shorter
-// than the deadline of ctx.
+// upsert inserts the rows of the entries. The method replaces an existing row unless the fence of
+// that row is greater. The method returns the ids of the written rows. The statement's time-out is
+// a little shorter than the deadline of ctx.
 func (s *Sink) upsert(ctx context.Context, conn *pgconn.PgConn, entries []exchange.Entry) (map[string]bool, error) {
 	columns := make([][]*string, 6)
 	for _, e := range entries {
@@ -197,9 +197,9 @@ func limitsOf(ctx context.Context) [][]byte {
 	return [][]byte{ms(left), ms(min(left/4, longestLock))}
 }
 
-// forget removes rows of deleted documents that are older than RememberDeletes. It removes up to
-// about twice as many rows as entries were written, so such rows do not accumulate. A failure is
-// harmless.
+// forget removes rows of deleted documents that are older than RememberDeletes. The method removes
+// up to about twice as many rows as entries were written, so such rows do not accumulate. A failure
+// is harmless.
 func (s *Sink) forget(ctx context.Context, conn *pgconn.PgConn, entries []exchange.Entry) {
 	if ctx.Err() != nil || conn.IsClosed() {
 		return

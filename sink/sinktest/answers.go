@@ -17,8 +17,8 @@ import (
 type Answer struct {
 	Engine string // the state of the engine, such as "the index is closed"
 	Says   string // the answer, in the engine's own words
-	// Put and Delete are the wanted outcomes of the put and the delete. Their Status is not
-	// compared.
+	// Put and Delete are the wanted outcomes of the put and the delete. The Status of these
+	// outcomes is not compared.
 	Put, Delete sink.Outcome
 	Why         string // why the outcome is right
 	// Document is the document of the put. If Document is empty, the put has a document that every

@@ -37,8 +37,8 @@ type Owned struct {
 	// mappings and documents. The description must be the same before and after lull's work. theirs
 	// may also create something as the user, describe the result and delete it.
 	Open func(t *testing.T) (s sink.Sink, theirs func(t *testing.T) string)
-	// Prepare is a part of the error that Prepare of the sink must return. It is empty if Prepare
-	// must succeed.
+	// Prepare is a part of the error that Prepare of the sink must return. The text is empty if
+	// Prepare must succeed.
 	Prepare string
 	// Put is the wanted outcome of writing a document at the place.
 	Put sink.OutcomeKind

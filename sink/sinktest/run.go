@@ -26,10 +26,11 @@ type Sink interface {
 
 // Options describes the sink under test, and so selects the tests that it must pass.
 type Options struct {
-	// New returns a sink without documents, for one test. It releases resources in t.Cleanup.
-	// Several tests run at the same time.
+	// New returns a sink without documents, for one test. New releases the resources of the sink in
+	// t.Cleanup. Several tests run at the same time.
 	New func(t *testing.T) Sink
-	// Capabilities are the capabilities of the sinks that New returns. They select which tests run.
+	// Capabilities are the capabilities of the sinks that New returns. These capabilities select
+	// which tests run.
 	Capabilities sink.Capabilities
 	// NoSearch skips the tests of Search, for a sink that is not a sink.Reader.
 	NoSearch bool
@@ -39,7 +40,7 @@ type Options struct {
 	// float64. Without it, the sink must store such a document.
 	NoHugeNumbers bool
 	// Recreate deletes the indices of a sink and creates them again under the same names, as an
-	// administrator could without lull. Recreate returns the sink. It is required if
+	// administrator could without lull. Recreate returns the sink. Recreate is required if
 	// Capabilities.Generation is set.
 	Recreate func(t *testing.T, s Sink) Sink
 	// Rebuilds says that New returns a sink.Rebuilder.
@@ -92,7 +93,8 @@ func docID(collection, id string) event.DocID {
 	return event.DocID(collection + "#" + id)
 }
 
-// put returns an op that writes a document. Its version, order key and time depend on the fence.
+// put returns an op that writes a document. The version, order key and time of the document depend
+// on the fence.
 func put(doc event.DocID, fence event.Fence, document string) sink.Op {
 	version, err := shard.ParseVersion(event.ClassInt, fmt.Sprint(fence))
 	if err != nil {

@@ -27,7 +27,8 @@ type Collection struct {
 	Fields []string `json:"fields"`
 }
 
-// keyVariable is the environment variable with the API key. It is used if auth names no key.
+// keyVariable is the environment variable with the API key. The variable is used if auth names no
+// key.
 const keyVariable = "TYPESENSE_API_KEY"
 
 var fieldPattern = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,100}:(string|int32|int64|float|bool|geopoint)(\[\])?(:facet)?$`)

@@ -37,7 +37,7 @@ type Options struct {
 	Transport http.RoundTripper
 }
 
-// Sink writes documents to Typesense and reads them. It is safe for concurrent use.
+// Sink writes documents to Typesense and reads them. A Sink is safe for concurrent use.
 type Sink struct {
 	Options
 
@@ -71,8 +71,8 @@ func New(o Options) (*Sink, error) {
 // Close closes idle connections.
 func (s *Sink) Close() error { return s.client.Close() }
 
-// Prepare creates the known collections in Typesense. It changes neither an existing collection nor
-// an alias.
+// Prepare creates the known collections in Typesense. Prepare changes neither an existing
+// collection nor an alias.
 func (s *Sink) Prepare(ctx context.Context) error {
 	for _, c := range s.Collections {
 		index, ok := s.names.Index(c)
@@ -134,10 +134,10 @@ func (s *Sink) schema(index string) []byte {
 	return text
 }
 
-// create makes a collection. It returns nil if the collection exists already. It refuses a name
-// that is an alias of a deleted collection. Typesense would then use the new collection for that
-// name, even after the alias is repaired. If the key may not read aliases, create cannot check
-// that.
+// create makes a collection. The method returns nil if the collection exists already. The method
+// refuses a name that is an alias of a deleted collection. Typesense would then use the new
+// collection for that name, even after the alias is repaired. If the key may not read aliases,
+// create cannot check that.
 func (s *Sink) create(ctx context.Context, index string) error {
 	aliased, err := s.ask(ctx, "look for the alias "+index, "/aliases/"+url.PathEscape(index), nil)
 	denied := exchange.Status(err) == http.StatusUnauthorized || exchange.Status(err) == http.StatusForbidden
@@ -163,9 +163,9 @@ func collectionPath(index string) string {
 	return "/collections/" + url.PathEscape(index) + "/documents"
 }
 
-// documentPath returns the path of one document. It escapes every byte of the id. Otherwise
-// Typesense would read a plus as a space, two dots as the parent path, and "search" as a search
-// request.
+// documentPath returns the path of one document. documentPath escapes every byte of the id.
+// Otherwise Typesense would read a plus as a space, two dots as the parent path, and "search" as a
+// search request.
 func documentPath(index, id string) string {
 	path := []byte(collectionPath(index) + "/")
 	for _, b := range []byte(id) {

@@ -54,8 +54,8 @@ type result struct {
 // ofField finds the name of the field in an error text of Typesense.
 var ofField = regexp.MustCompile("^Field `([^`]*)`")
 
-// outcome returns the outcome for one line of the answer. It does not use the error text, which may
-// quote the document.
+// outcome returns the outcome for one line of the answer. The method does not use the error text,
+// which may quote the document.
 func (r result) outcome() sink.Outcome {
 	if *r.Success {
 		return sink.Outcome{Kind: sink.Applied, Status: http.StatusOK}

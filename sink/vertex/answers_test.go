@@ -97,7 +97,7 @@ const (
 )
 
 // rows returns the table of docs/sinks/vertex.md, which says what each answer means. In a test, the
-// delete follows the put. It is not sent if the answer to the put is about all documents.
+// delete follows the put. The delete is not sent if the answer to the put is about all documents.
 func rows(page bool) []sinktest.Answer {
 	applied := sink.Outcome{Kind: sink.Applied}
 	written, gone, missing := answers(200, ok), answers(200, "{}"), fails(404, "NOT_FOUND", "")

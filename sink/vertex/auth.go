@@ -18,8 +18,8 @@ import (
 
 const (
 	scope = "https://www.googleapis.com/auth/cloud-platform"
-	// tokenTimeout is the time-out of a request for a token. It is short because writes wait for
-	// the token.
+	// tokenTimeout is the time-out of a request for a token. This time-out is short because writes
+	// wait for the token.
 	tokenTimeout = 3 * time.Second
 )
 

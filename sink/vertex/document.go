@@ -22,8 +22,8 @@ import (
 const digestPrefix = "lull-"
 
 // plainID matches an id that is used unchanged: a label of RFC 1034, which may begin with a digit
-// since RFC 1123. It allows no capital letters, because the engine does not document whether case
-// matters.
+// since RFC 1123. plainID allows no capital letters, because the engine does not document whether
+// case matters.
 var plainID = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 // documentID returns the id of a document in its data store. Different documents have different

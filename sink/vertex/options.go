@@ -30,8 +30,8 @@ type Options struct {
 	// Parallel is how many requests of one Write run at the same time. 0 means 16.
 	Parallel int
 	// Authenticate adds credentials to a request, by changing its headers. The sink calls it for
-	// every request. If Authenticate fails, the request is not sent. Its errors must not quote
-	// secrets. A nil Authenticate adds nothing.
+	// every request. If Authenticate fails, the request is not sent. The errors of Authenticate
+	// must not quote secrets. A nil Authenticate adds nothing.
 	Authenticate func(*http.Request) error
 }
 
@@ -41,7 +41,7 @@ const (
 	defaultParallel = 16
 )
 
-// Sink writes documents to Vertex AI Search and reads them. It is safe for concurrent use.
+// Sink writes documents to Vertex AI Search and reads them. A Sink is safe for concurrent use.
 type Sink struct {
 	Options
 

@@ -52,8 +52,8 @@ func faultOf(a exchange.Answer) fault {
 	return answer.Error
 }
 
-// class returns the status and the reasons of an error. It omits those that do not look like
-// constants of Google.
+// class returns the status and the reasons of an error. The method omits texts that do not look
+// like constants of Google.
 func (f fault) class() string {
 	words := word(f.Status)
 	for _, d := range f.Details {

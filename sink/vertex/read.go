@@ -95,7 +95,7 @@ func (s *Sink) Documents(ctx context.Context, docs []event.DocID) ([]sink.Stored
 	})
 }
 
-// Marks returns the metadata that lull wrote with the documents. It sends one request for each
+// Marks returns the metadata that lull wrote with the documents. Marks sends one request for each
 // document.
 func (s *Sink) Marks(ctx context.Context, docs []event.DocID) ([]sink.Stored, error) {
 	return s.each(ctx, docs, func(doc event.DocID, b body) sink.Stored {

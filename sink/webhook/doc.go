@@ -1,5 +1,5 @@
-// Package webhook is the sink for a receiver that you write yourself. It sends each write as a
-// signed HTTP request to one address.
+// Package webhook is the sink for a receiver that you write yourself. The package sends each write
+// as a signed HTTP request to one address.
 //
 // # What it promises
 //

@@ -65,7 +65,7 @@ func check(s sink.Settings) []setting.Problem {
 }
 
 // isPrivate reports whether the host of an address is localhost, or an IP address of this machine
-// or a private network. It does not resolve names.
+// or a private network. isPrivate does not resolve names.
 func isPrivate(u *url.URL) bool {
 	host := u.Hostname()
 	ip, err := netip.ParseAddr(host)

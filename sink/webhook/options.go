@@ -16,10 +16,10 @@ import (
 
 // Options say where a receiver is and how to write to it.
 type Options struct {
-	// URL is the receiver's address, with http or https. It must not contain a password.
+	// URL is the receiver's address, with http or https. The URL must not contain a password.
 	URL string
-	// Secrets returns one secret or two, separated by white space. Each is whsec_ followed by
-	// base64 of 24 to 64 bytes. A request has a signature by each secret. The sink calls Secrets
+	// Secrets returns one secret or two, separated by white space. Each secret is whsec_ followed
+	// by base64 of 24 to 64 bytes. A request has a signature by each secret. The sink calls Secrets
 	// for every request, so Secrets should cache its result. If Secrets is nil, requests are not
 	// signed.
 	Secrets func(context.Context) (string, error)
@@ -29,8 +29,8 @@ type Options struct {
 	// alone. 0 means 1 document, or 5 MB.
 	BulkDocuments int
 	BulkBytes     int64
-	// Private allows a receiver in a private network or on this machine. It is not needed if the
-	// host in URL is localhost or such an IP address.
+	// Private allows a receiver in a private network or on this machine. Private is not needed if
+	// the host in URL is localhost or such an IP address.
 	Private bool
 	// Parallel is how many requests of one Write run at the same time. 0 means 8.
 	Parallel int
@@ -40,7 +40,7 @@ type Options struct {
 
 const defaultParallel = 8
 
-// Sink writes to a receiver. It is safe for concurrent use.
+// Sink writes to a receiver. A Sink is safe for concurrent use.
 type Sink struct {
 	Options
 
@@ -69,8 +69,8 @@ func New(o Options) (*Sink, error) {
 	return &Sink{Options: o, transport: newTransport(o.Private || isPrivate(u))}, nil
 }
 
-// newTransport returns the transport for hosts that settings name. Its connections discard unsent
-// bytes when they are closed.
+// newTransport returns the transport for hosts that settings name. The connections of the transport
+// discard unsent bytes when the connections are closed.
 func newTransport(private bool) *http.Transport {
 	to := outbound.Transport(outbound.Reachable(private))
 	dial := to.DialContext

@@ -67,8 +67,8 @@ func (s *Sink) item(kind event.Operation, status int, after time.Duration) sink.
 	case status < 400: // not a result
 		return sink.Outcome{Kind: sink.Unknown, Status: status, Reason: classMismatch}
 	}
-	// The receiver itself says this about the document. It is not an answer of a proxy, which might
-	// not know.
+	// The receiver itself says this about the document, and so the status does not come from a
+	// proxy.
 	o := s.judge(status, after, true)
 	if o.Kind != sink.Newer && o.Kind != sink.Unknown {
 		o.Apart = true

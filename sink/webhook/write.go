@@ -72,9 +72,10 @@ func (s *Sink) read(a exchange.Answer, b *exchange.Batch, entries []exchange.Ent
 	}
 }
 
-// mayHaveResults reports whether an answer that is not a JSON object may have results. It may if it
-// contains "results" or "status", if it begins like JSON but is invalid, or if it is compressed. In
-// UTF-16, each character of these words has a zero byte next to it.
+// mayHaveResults reports whether an answer that is not a JSON object may have results. An answer
+// may have results if it contains "results" or "status". A compressed answer may also have results,
+// and so may invalid JSON that begins with { or [. In UTF-16, each character of these words has a
+// zero byte next to it.
 func mayHaveResults(a exchange.Answer) bool {
 	text := bytes.ToLower(bytes.ReplaceAll(a.Body, []byte{0}, nil))
 	coding := a.Header.Get("Content-Encoding")
@@ -90,8 +91,8 @@ func mayHaveResults(a exchange.Answer) bool {
 }
 
 // beginning returns the first letter or digit of an answer, or the character with which JSON or
-// HTML begins. It skips a byte order mark, white space, and the characters that some frameworks
-// write before JSON. It returns 0 if there is no such character.
+// HTML begins. The function skips a byte order mark, white space, and the characters that some
+// frameworks write before JSON. The function returns 0 if there is no such character.
 func beginning(body []byte) rune {
 	for _, r := range string(body) {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune(`<{["`, r) {

@@ -32,8 +32,8 @@ type Alarm struct {
 }
 
 const (
-	// Period is the period of most alarms. It is also the time that one point in the graphs of the
-	// dashboard covers.
+	// Period is the period of most alarms. Period is also the time that one point in the graphs of
+	// the dashboard covers.
 	Period = 5 * time.Minute
 
 	// liveAge and bulkAge are the greatest allowed ages of a message. A live message is held for
@@ -50,8 +50,8 @@ const (
 	errorsPerPeriod = 5
 )
 
-// Promise returns how old a live event may be when it is written, by promise 4 of the design. It is
-// for the collection with the longest window.
+// Promise returns how old a live event may be when it is written, by promise 4 of the design. The
+// returned time is for the collection with the longest window.
 func (s Sink) Promise() time.Duration { return s.Config.Recovered(s.Name) }
 
 // never returns an alarm on a metric that must stay zero. The first count fires the alarm.
@@ -208,9 +208,9 @@ func lasting(a Alarm, periods int) Alarm {
 	return a
 }
 
-// age returns an alarm on the age of the oldest message of a queue. It uses the metric of SQS and
-// the metric of the functions. The metric of SQS omits messages that were received three times or
-// more. The metric of the functions omits messages that they never receive.
+// age returns an alarm on the age of the oldest message of a queue. The method uses the metric of
+// SQS and the metric of the functions. The metric of SQS omits messages that were received three
+// times or more. The metric of the functions omits messages that they never receive.
 func (s Sink) age(kind, says, queue string, limit time.Duration, seen ...Metric) Alarm {
 	return Alarm{
 		Kind: kind, Says: says, Of: append([]Metric{OnQueue("ApproximateAgeOfOldestMessage", queue)}, seen...),

@@ -80,8 +80,8 @@ func JSON(t testing.TB, f func(Call) Reply) aws.Config {
 }
 
 // Serve starts a server and returns settings for clients of that server. The server ends with the
-// test. Its address does not look like an address of this machine, so that requests have the same
-// time-outs as with AWS.
+// test. The address of the server does not look like an address of this machine, so that requests
+// have the same time-outs as with AWS.
 func Serve(t testing.TB, h http.Handler) aws.Config {
 	t.Helper()
 	s := httptest.NewServer(h)

@@ -4,8 +4,9 @@
 // It has four rules.
 //
 //   - FromEnv makes the settings of every client from the environment that Lambda gives a function.
-//     It does not use the SDK's config package. That package reads profiles, single sign-on and
-//     instance roles, which a function never has, and adds about two megabytes to the binary.
+//     The package does not use the SDK's config package. That package reads profiles, single
+//     sign-on and instance roles, which a function never has, and adds about two megabytes to the
+//     binary.
 //   - The SDK retries nothing. internal/seam/backoff is the only layer of retries in lull. A second
 //     layer below it would multiply the tries, and hide outcomes on which a lease depends.
 //   - A request has a time-out. The error of a time-out may be retried.

@@ -12,8 +12,8 @@ import (
 )
 
 // Code returns the code of an AWS error in one spelling: without a namespace, without the prefix of
-// an old protocol and without the ending Exception. It is empty for an error that no service sent.
-// "com.amazonaws.sqs#MessageNotInflight", "AWS.SimpleQueueService.MessageNotInflight" and
+// an old protocol and without the ending Exception. The code is empty for an error that no service
+// sent. "com.amazonaws.sqs#MessageNotInflight", "AWS.SimpleQueueService.MessageNotInflight" and
 // "MessageNotInflightException" all become MessageNotInflight.
 func Code(err error) string {
 	if api, ok := errors.AsType[smithy.APIError](err); ok {

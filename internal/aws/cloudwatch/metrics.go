@@ -22,13 +22,13 @@ const (
 	maxPages       = 20               // the largest number of pages of one answer; a page has at most 100,800 values
 )
 
-// Metrics reads the metrics of an AWS account. It is safe for concurrent use.
+// Metrics reads the metrics of an AWS account. The type Metrics is safe for concurrent use.
 type Metrics struct {
 	api *sdk.Client
 	clk clock.Clock
 }
 
-// New returns the metrics of an account. It switches off the retries of the SDK.
+// New returns the metrics of an account. New switches off the retries of the SDK.
 func New(cfg aws.Config) *Metrics {
 	return &Metrics{api: sdk.NewFromConfig(client.Bounded(cfg, attemptTimeout)), clk: clock.System{}}
 }

@@ -28,8 +28,8 @@ type line struct {
 	Detail    string      `json:"detail"`
 }
 
-// decision parses a log line. It returns false if the line is not a decision about the document. at
-// is the time when CloudWatch received the line, for a line without a time.
+// decision parses a log line. The function returns false if the line is not a decision about the
+// document. at is the time when CloudWatch received the line, for a line without a time.
 func decision(text string, doc shard.DocID, at time.Time) (operate.Decision, bool) {
 	var l line
 	if err := json.Unmarshal([]byte(text), &l); err != nil || l.Doc != doc || l.Step == "" {
@@ -61,8 +61,8 @@ func decision(text string, doc shard.DocID, at time.Time) (operate.Decision, boo
 	}, true
 }
 
-// readable returns the upstream's version in a printed order key. It returns any other text
-// unchanged.
+// readable returns the upstream's version in a printed order key. The function returns any other
+// text unchanged.
 func readable(key string) string {
 	k, err := shard.ParseOrderKey(key)
 	if err != nil {

@@ -27,20 +27,20 @@ const (
 	maxDecisions = 200
 )
 
-// Logs reads the log groups of a stack's functions. It is safe for concurrent use.
+// Logs reads the log groups of a stack's functions. The type Logs is safe for concurrent use.
 type Logs struct {
 	api *sdk.Client
 	clk clock.Clock
 }
 
-// New returns the logs of an account. It switches off the retries of the SDK.
+// New returns the logs of an account. New switches off the retries of the SDK.
 func New(cfg aws.Config) *Logs {
 	return &Logs{api: sdk.NewFromConfig(client.Bounded(cfg, attemptTimeout)), clk: clock.System{}}
 }
 
-// History returns the log lines about a document in the given groups since a time, oldest first. It
-// returns the newest 200 lines at most. If a search could not read all lines, an additional last
-// line with the step "logs" says so.
+// History returns the log lines about a document in the given groups since a time, oldest first.
+// History returns the newest 200 lines at most. If a search could not read all lines, an additional
+// last line with the step "logs" says so.
 func (l *Logs) History(ctx context.Context, groups []string, doc shard.DocID, since time.Time) ([]operate.Decision,
 	error,
 ) {

@@ -15,8 +15,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// image returns a row as the stream of the table shows the row. It converts the row as Table
-// converts its items.
+// image returns a row as the stream of the table shows the row. The function converts the row as
+// Table converts its items.
 func image(r shard.Row) map[string]map[string]any {
 	if !r.Exists() {
 		return nil
@@ -41,8 +41,8 @@ func image(r shard.Row) map[string]map[string]any {
 	return out
 }
 
-// passes reports whether an event matches a pattern of EventBridge. It knows two conditions: a text
-// equals one of a list, and a field exists or is missing.
+// passes reports whether an event matches a pattern of EventBridge. The function knows two
+// conditions: a text equals one of a list, and a field exists or is missing.
 func passes(t *testing.T, pattern, event any) bool {
 	t.Helper()
 	switch p := pattern.(type) {

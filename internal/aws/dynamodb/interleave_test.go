@@ -42,8 +42,8 @@ var (
 	errKilled = errors.New("killed")
 )
 
-// call waits until the scheduler lets this process make its next call. It returns an error if the
-// answer is lost or the process is killed.
+// call waits until the scheduler lets this process make its next call. The method returns an error
+// if the answer is lost or the process is killed.
 func (p *process) call() error {
 	p.w.ready <- p
 	return <-p.turn

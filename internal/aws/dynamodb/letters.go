@@ -17,16 +17,16 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Letters stores dead letters: their facts in the table, and their messages in Bodies. It is safe
-// for concurrent use.
+// Letters stores dead letters: their facts in the table, and their messages in Bodies. The type
+// Letters is safe for concurrent use.
 //
 // Park stores the message first and then the facts. Drop removes the message first and then the
 // facts. So facts without a message mean that a Drop was interrupted. Another Drop or Park of the
 // same dead letter completes the interrupted Drop.
 //
 // Earlier versions of lull stored a message for each dead letter, under the dead letter's id. The
-// facts of such a dead letter have no hash. It keeps its own message, and Drop removes its facts
-// first and then its message.
+// facts of such a dead letter have no hash. Such a dead letter keeps its own message. Drop removes
+// its facts first and then its message.
 type Letters struct{ messages }
 
 var _ deadletter.Store = (*Letters)(nil)
@@ -215,7 +215,7 @@ func (s *Letters) Message(ctx context.Context, hash string) ([]deadletter.Facts,
 	return found, nil
 }
 
-// List reads the index, oldest first. It may return fewer than limit dead letters, or none,
+// List reads the index, oldest first. List may return fewer than limit dead letters, or none,
 // together with a cursor. The filter has then rejected the other items that List read. The index is
 // updated a moment after the table.
 func (s *Letters) List(ctx context.Context, f deadletter.Filter, cursor string, limit int) ([]deadletter.Facts, string,

@@ -91,7 +91,7 @@ func (t *Table) readBatch(ctx context.Context, docs []shard.DocID, rows []shard.
 	}
 }
 
-// getItems makes one BatchGetItem request. It returns the items and the unprocessed keys.
+// getItems makes one BatchGetItem request. getItems returns the items and the unprocessed keys.
 func (t *Table) getItems(ctx context.Context, keys []map[string]types.AttributeValue, c shard.Consistency) (items,
 	left []map[string]types.AttributeValue, err error,
 ) {

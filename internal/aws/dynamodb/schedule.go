@@ -15,7 +15,7 @@ import (
 )
 
 // Schedule stores events that are not due yet: their facts in the table, and their messages in
-// Bodies. It is safe for concurrent use.
+// Bodies. A Schedule is safe for concurrent use.
 type Schedule struct {
 	table  calls
 	bodies Bodies
@@ -98,7 +98,7 @@ func scheduled(it item) schedule.Item {
 	}
 }
 
-// List reads the index, earliest first. It does not load the messages.
+// List reads the index, earliest first. List does not load the messages.
 func (s *Schedule) List(ctx context.Context, doc shard.DocID, cursor string, limit int) ([]schedule.Item, string,
 	error,
 ) {

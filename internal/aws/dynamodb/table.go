@@ -18,7 +18,7 @@ import (
 // longer wait is useless.
 const attemptTimeout = 2 * time.Second
 
-// Table is the table `shards`. It is safe for concurrent use.
+// Table is the table `shards`. A Table is safe for concurrent use.
 type Table struct {
 	api     *sdk.Client
 	name    string
@@ -33,7 +33,7 @@ var (
 	_ shard.Scanner = (*Table)(nil)
 )
 
-// New returns the table with the given name. It switches off the retries of the SDK.
+// New returns the table with the given name. New switches off the retries of the SDK.
 func New(cfg aws.Config, name string) *Table {
 	return &Table{api: sdk.NewFromConfig(client.Bounded(cfg, attemptTimeout)), name: name, clk: clock.System{}}
 }
@@ -107,8 +107,8 @@ func key(doc shard.DocID) item {
 	return item{PartitionKey: &types.AttributeValueMemberS{Value: string(doc)}}
 }
 
-// text returns a pointer to an expression. It returns nil for an empty expression, which DynamoDB
-// would refuse.
+// text returns a pointer to an expression. The function returns nil for an empty expression, which
+// DynamoDB would refuse.
 func text(s string) *string {
 	if s == "" {
 		return nil

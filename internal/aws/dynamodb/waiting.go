@@ -18,7 +18,7 @@ import (
 )
 
 // Bodies stores the messages of dead letters and scheduled events, byte for byte, because they are
-// too large for an item. It is safe for concurrent use.
+// too large for an item. The type Bodies is safe for concurrent use.
 type Bodies interface {
 	// Put stores a message under an id, and replaces an existing message.
 	Put(ctx context.Context, id, body string, attrs map[string]queue.Attribute) error
@@ -166,8 +166,8 @@ func (t *Table) next(ctx context.Context, s *stream, to string, size int) error 
 	return nil
 }
 
-// countWaiting counts the items of a kind that match a filter. It stops when the count reaches
-// atMost. more says that it did not read all items.
+// countWaiting counts the items of a kind that match a filter. countWaiting stops when the count
+// reaches atMost. more says that it did not read all items.
 func (t *Table) countWaiting(ctx context.Context, k kind, filter string, names map[string]string, values item,
 	atMost int,
 ) (n int, more bool, err error) {
@@ -208,7 +208,7 @@ func first(streams []*stream) *stream {
 	return best
 }
 
-// get reads one item with a consistent read. It returns nil if the item does not exist.
+// get reads one item with a consistent read. The method returns nil if the item does not exist.
 func (t *Table) get(ctx context.Context, doc shard.DocID) (item, error) {
 	t.reads.Add(1)
 	out, err := t.api.GetItem(ctx, &sdk.GetItemInput{
@@ -220,8 +220,8 @@ func (t *Table) get(ctx context.Context, doc shard.DocID) (item, error) {
 	return out.Item, nil
 }
 
-// change writes an item that is not a row of a document. It returns the old item, or nil if there
-// was none.
+// change writes an item that is not a row of a document. The method returns the old item, or nil if
+// there was none.
 func (t *Table) change(ctx context.Context, doing string, w shard.Write) (item, error) {
 	old, err := t.send(ctx, w)
 	if err != nil {

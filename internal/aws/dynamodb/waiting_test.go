@@ -402,8 +402,8 @@ func TestADeadLetterOfAnEarlierVersionKeepsItsMessage(t *testing.T) {
 	}
 }
 
-// A count transfers no item and reads every partition page by page. It ends as soon as the number
-// reaches the limit.
+// A count transfers no item and reads every partition page by page. The count ends as soon as the
+// number reaches the limit.
 func TestWhatIsParkedIsCountedInTheIndex(t *testing.T) {
 	t.Parallel()
 	const inPage, pages = 1000, 3 // items of a page, and pages of each partition

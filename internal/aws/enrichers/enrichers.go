@@ -30,7 +30,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Open opens the enrichers for the collections of a sink. It sends nothing to the enrichers.
+// Open opens the enrichers for the collections of a sink. Open sends nothing to the enrichers.
 func Open(
 	ctx context.Context,
 	cfg *config.Config,

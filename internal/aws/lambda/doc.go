@@ -1,5 +1,5 @@
 // Package lambda is the code that all functions share between Lambda's runtime and the use cases.
-// It converts the bytes of an invocation into values, and the results into bytes.
+// The package converts the bytes of an invocation into values, and the results into bytes.
 //
 // What it promises:
 //

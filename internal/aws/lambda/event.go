@@ -20,14 +20,15 @@ type Batch struct {
 	Unread   []string // ids of records that cannot be read
 }
 
-// errNoBatch says that the payload is not an SQS event. It does not quote the payload.
+// errNoBatch says that the payload is not an SQS event. The text of the error does not quote the
+// payload.
 var errNoBatch = errors.New("the event is not a batch of SQS messages")
 
 // maxMillis is the latest accepted time, in the year 9999.
 const maxMillis = 253_402_300_799_999
 
-// ReadBatch reads an SQS event. It fails if the payload is not an SQS event, or if a record has no
-// id, because such a record cannot be reported. The batch shares no memory with the payload.
+// ReadBatch reads an SQS event. ReadBatch fails if the payload is not an SQS event, or if a record
+// has no id, because such a record cannot be reported. The batch shares no memory with the payload.
 func ReadBatch(payload []byte) (Batch, error) {
 	if !gjson.ValidBytes(payload) {
 		return Batch{}, errNoBatch

@@ -41,8 +41,8 @@ func (j *Journal) Note(n journal.Note) {
 	j.Traces.Note(n)
 }
 
-// finish is called at the end of every invocation. It writes the metrics, including the requests to
-// the table since the last invocation.
+// finish is called at the end of every invocation. The method writes the metrics, including the
+// requests to the table since the last invocation.
 func (j *Journal) finish(ctx context.Context) {
 	if j.rows != nil {
 		reads, writes, refused := j.rows()

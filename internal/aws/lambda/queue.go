@@ -18,8 +18,8 @@ type Handler interface {
 // queue. receive and dlq implement it.
 type Handle func(ctx context.Context, msgs []queue.Message) (failed []string)
 
-// Queues is the handler of a function behind event source mappings. It has one Handle for each
-// queue, by the name of the queue.
+// Queues is the handler of a function behind event source mappings. The type Queues has one Handle
+// for each queue, by the name of the queue.
 type Queues struct {
 	Handles map[string]Handle
 	Limit   time.Duration // the time-out of the function in the settings
@@ -32,8 +32,8 @@ var _ Handler = (*Queues)(nil)
 // In this time, the handle must return, and the answer must be sent.
 const answerMargin = 500 * time.Millisecond
 
-// Invoke handles one batch. It fails only if the payload is not an SQS event. Invoke cannot report
-// single messages then, so all messages stay.
+// Invoke handles one batch. Invoke fails only if the payload is not an SQS event. Invoke cannot
+// report single messages then, so all messages stay.
 func (q *Queues) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	defer q.Journal.finish(ctx)
 	batch, err := ReadBatch(payload)
@@ -105,9 +105,9 @@ func ids(msgs []queue.Message) []string {
 	return out
 }
 
-// within returns a context for the work of an invocation. It ends margin before the deadline of the
-// invocation, and at the latest limit minus margin from now. So it also ends if the invocation has
-// no deadline.
+// within returns a context for the work of an invocation. The context ends margin before the
+// deadline of the invocation, and at the latest limit minus margin from now. So the context also
+// ends if the invocation has no deadline.
 func within(ctx context.Context, limit, margin time.Duration) (context.Context, context.CancelFunc) {
 	end := time.Now().Add(limit)
 	if deadline, ok := ctx.Deadline(); ok && deadline.Before(end) {

@@ -34,7 +34,7 @@ func total(t *testing.T, out *bytes.Buffer, name string) float64 {
 	return sum
 }
 
-// messages returns an SQS event of the queue q. Its n messages have the ids 0 to n-1.
+// messages returns an SQS event of the queue q. The messages have the ids 0 to n-1.
 func messages(n int) []byte {
 	records := make([]string, n)
 	for i := range records {

@@ -87,8 +87,8 @@ func (s *Setup) Missing() error {
 // Table adds the numbers of requests to the table to the metrics of each invocation.
 func (s *Setup) Table(counts func() (reads, writes, refused int64)) { s.Journal.rows = counts }
 
-// Wire makes the handler of a function. It must not send requests, because at this point a request
-// that fails would not be retried.
+// Wire makes the handler of a function. A Wire must not send requests, because at this point a
+// request that fails would not be retried.
 type Wire func(*Setup) (Handler, error)
 
 // MemoryLimit returns the soft memory limit in bytes for a function with the given memory in MB.
@@ -96,7 +96,7 @@ type Wire func(*Setup) (Handler, error)
 // count.
 func MemoryLimit(megabytes int64) int64 { return megabytes << 20 / 8 * 5 }
 
-// Main runs a function. It never returns.
+// Main runs a function. Main never returns.
 func Main(function string, wire Wire) {
 	if mb, err := strconv.ParseInt(os.Getenv("AWS_LAMBDA_FUNCTION_MEMORY_SIZE"), 10, 32); err == nil && mb > 0 {
 		debug.SetMemoryLimit(MemoryLimit(mb))
@@ -192,8 +192,8 @@ func (s *Setup) checkSink() error {
 	return nil
 }
 
-// Refusal is the handler of a function with invalid settings. It reports every message as failed,
-// fails every other invocation, and logs the reason each time.
+// Refusal is the handler of a function with invalid settings. A Refusal reports every message as
+// failed, fails every other invocation, and logs the reason each time.
 type Refusal struct {
 	Err     error
 	Journal *Journal

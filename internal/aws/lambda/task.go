@@ -7,8 +7,8 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// Task is the handler of a function that an EventBridge rule invokes. It reads only the time of the
-// event: when the rule fired, by EventBridge's clock.
+// Task is the handler of a function that an EventBridge rule invokes. A Task reads only the time of
+// the event: when the rule fired, by EventBridge's clock.
 type Task struct {
 	// Run runs the task. fired is the zero time if the event has no time.
 	Run     func(ctx context.Context, fired time.Time) error

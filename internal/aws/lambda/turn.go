@@ -17,8 +17,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Turn is the handler of the index function, which the state machine invokes. It gets the state of
-// a flight and returns the next state.
+// Turn is the handler of the index function, which the state machine invokes. A Turn gets the state
+// of a flight and returns the next state.
 type Turn struct {
 	Take    func(ctx context.Context, s flight.State) (flight.State, error)
 	Limit   time.Duration // the time-out of the function in the settings, from which leases are computed
@@ -65,10 +65,10 @@ func (t *Turn) Invoke(ctx context.Context, payload []byte) (out []byte, err erro
 	return json.Marshal(next)
 }
 
-// ReadState parses the payload of a turn. It contains the state, in startedAt the start of the
-// execution, and in enteredAt the start of this turn. JSONata may write whole numbers as
-// 1763665205000000, 1.763665205E15 or 1763665205000000.0. From a state with a newer schema,
-// ReadState reads only the schema and the flight.
+// ReadState parses the payload of a turn. The payload contains the state. The field startedAt is
+// the start of the execution, and the field enteredAt is the start of this turn. JSONata may write
+// whole numbers as 1763665205000000, 1.763665205E15 or 1763665205000000.0. From a state with a
+// newer schema, ReadState reads only the schema and the flight.
 func ReadState(payload []byte) (flight.State, error) {
 	if !gjson.ValidBytes(payload) || !gjson.ParseBytes(payload).IsObject() {
 		return flight.State{}, errNoState
@@ -134,8 +134,9 @@ func plainState(in gjson.Result) (plain []byte, began, entered time.Time, err er
 	return append(plain, '}'), began, entered, err
 }
 
-// whole parses a whole number in any spelling that JSON permits. It refuses a number above 2^53
-// that is not written as an integer, because such a number was a float before and may be rounded.
+// whole parses a whole number in any spelling that JSON permits. The function refuses a number
+// above 2^53 that is not written as an integer, because such a number was a float before and may be
+// rounded.
 func whole(raw string) (int64, error) {
 	if n, err := strconv.ParseInt(raw, 10, 64); err == nil {
 		return n, nil

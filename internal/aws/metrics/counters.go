@@ -48,7 +48,7 @@ type Base struct {
 	Function string
 }
 
-// Counters counts notes until they are flushed. It is safe for concurrent use.
+// Counters counts notes until they are flushed. The type Counters is safe for concurrent use.
 type Counters struct {
 	base Base
 	out  io.Writer

@@ -22,7 +22,7 @@ const (
 )
 
 // Freshness is the metric for the time from the sending of an event to its commit, in milliseconds.
-// Its dimensions are Stack, Sink and Lane.
+// The dimensions of Freshness are Stack, Sink and Lane.
 const Freshness = "Freshness"
 
 // directive says which fields of a line are metrics. CloudWatch allows a hundred metrics in it; a

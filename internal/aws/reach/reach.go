@@ -68,7 +68,8 @@ var (
 	// Cluster is a Kafka cluster and Broker is an Amazon MQ broker that a pipe reads.
 	Cluster = source("arn:aws:kafka:REGION:ACCOUNT:cluster/NAME/ID", arnPattern("kafka", `cluster/[A-Za-z0-9_-]+/[A-Za-z0-9-]+`))
 	Broker  = source("arn:aws:mq:REGION:ACCOUNT:broker:NAME:ID", arnPattern("mq", `broker:[A-Za-z0-9_.-]+:[A-Za-z0-9-]+`))
-	// Secret is a secret that index or a pipe reads. Both use Secrets Manager in their own region.
+	// Secret is a secret that index or a pipe reads. The function index and a pipe read a secret
+	// only from Secrets Manager in their own region.
 	Secret = Kind{
 		Written: "arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME", pattern: arnPattern("secretsmanager", `secret:\S+`),
 		region: "replicate the secret to this region, and name the replica",
@@ -96,8 +97,8 @@ var (
 			`aoss:[a-z0-9-]+:[0-9]{12}:collection/[a-z0-9]{3,40}|` +
 			`rds-db:[a-z0-9-]+:[0-9]{12}:dbuser:[A-Za-z0-9-]{1,63}/[A-Za-z_][A-Za-z0-9_-]{0,62})$`),
 	}
-	// Bucket is an S3 bucket that may send notifications. Its ARN has no region and no account. The
-	// policy of the queue requires that the bucket belongs to the stack's account.
+	// Bucket is an S3 bucket that may send notifications. The ARN of a bucket has no region and no
+	// account. The policy of the queue requires that the bucket belongs to the stack's account.
 	Bucket = Kind{
 		Written: "arn:aws:s3:::NAME", pattern: regexp.MustCompile(`^arn:aws[a-z-]*:s3:::[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`),
 	}
@@ -116,8 +117,8 @@ var (
 		Written: Person.Written + ", or an account of twelve digits",
 		pattern: regexp.MustCompile("^([0-9]{12}|" + person + ")$"),
 	}
-	// Subnet and Group are the ids of a subnet and of a security group in a VPC. They must belong
-	// to the stack's own account and region.
+	// Subnet and Group are the ids of a subnet and of a security group in a VPC. The subnet and the
+	// security group must belong to the stack's own account and region.
 	Subnet = Kind{Written: "subnet-ID", pattern: regexp.MustCompile(`^subnet-[a-z0-9]+$`)}
 	Group  = Kind{Written: "sg-ID", pattern: regexp.MustCompile(`^sg-[a-z0-9]+$`)}
 )
@@ -194,7 +195,8 @@ func Partition(region string) string {
 	return "aws"
 }
 
-// Region returns the region that an ARN names. It returns "" for a CDK token and for other values.
+// Region returns the region that an ARN names. Region returns "" for a CDK token and for other
+// values.
 func Region(value string) string {
 	if parts := strings.SplitN(value, ":", 6); len(parts) == 6 && !isToken(value) {
 		return parts[3]

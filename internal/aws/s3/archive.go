@@ -19,7 +19,7 @@ import (
 // ArchivePrefix is the prefix of the keys of archived messages.
 const ArchivePrefix = "archive/"
 
-// Archive stores the messages that receive archives. It is safe for concurrent use.
+// Archive stores the messages that receive archives. An Archive is safe for concurrent use.
 type Archive struct{ bucket *Bucket }
 
 var _ archive.Store = (*Archive)(nil)

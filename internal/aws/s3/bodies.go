@@ -13,7 +13,7 @@ import (
 	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// Bodies stores messages as objects below one prefix. It is safe for concurrent use.
+// Bodies stores messages as objects below one prefix. The type Bodies is safe for concurrent use.
 type Bodies struct {
 	bucket *Bucket
 	prefix string

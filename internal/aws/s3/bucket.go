@@ -27,8 +27,8 @@ const (
 // errMissing says that an object does not exist.
 var errMissing = errors.New("object not found")
 
-// Bucket is the bucket in which lull stores data that is too large for the table. It is safe for
-// concurrent use.
+// Bucket is the bucket in which lull stores data that is too large for the table. A Bucket is safe
+// for concurrent use.
 type Bucket struct {
 	api   *sdk.Client
 	name  string
@@ -50,7 +50,7 @@ func (b *Bucket) ownerOf(bucket string) *string {
 	return nil
 }
 
-// New returns the bucket with the given name. It switches off the retries of the SDK. If the
+// New returns the bucket with the given name. New switches off the retries of the SDK. If the
 // settings name an endpoint, the name of the bucket is in the path, because the address of an
 // emulator has no subdomains.
 func New(cfg aws.Config, name string) *Bucket {

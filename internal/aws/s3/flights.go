@@ -41,7 +41,7 @@ const (
 	maxDelete = 1000
 )
 
-// Flights stores manifests and checkpoints. It is safe for concurrent use.
+// Flights stores manifests and checkpoints. The type Flights is safe for concurrent use.
 type Flights struct {
 	bucket *Bucket
 	clk    clock.Clock
@@ -150,8 +150,8 @@ func (f *Flights) young(id flight.ID) bool {
 	return age > -youngFlight && age < youngFlight
 }
 
-// objects yields the objects below prefix whose keys sort after the given key. It ends after an
-// error.
+// objects yields the objects below prefix whose keys sort after the given key. The method ends
+// after an error.
 func (f *Flights) objects(ctx context.Context, prefix, after string) iter.Seq2[types.Object, error] {
 	in := &sdk.ListObjectsV2Input{Bucket: &f.bucket.name, ExpectedBucketOwner: f.bucket.owner, Prefix: &prefix}
 	if after != "" {

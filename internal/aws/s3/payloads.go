@@ -12,8 +12,8 @@ import (
 	"github.com/lullhq/lull/internal/aws/client"
 )
 
-// Payloads stores bodies that are too large for a queue, below a prefix of a bucket of the user. It
-// is safe for concurrent use.
+// Payloads stores bodies that are too large for a queue, below a prefix of a bucket of the user.
+// The type Payloads is safe for concurrent use.
 type Payloads struct {
 	bucket *Bucket
 	prefix string

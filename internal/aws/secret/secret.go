@@ -82,7 +82,7 @@ func (c *cached[T]) read(ctx context.Context) (value T, err error) {
 	return value, nil
 }
 
-// Login reads a secret with the fields username and password. It is safe for concurrent use.
+// Login reads a secret with the fields username and password. A Login is safe for concurrent use.
 type Login struct{ cached[login] }
 
 type login struct {
@@ -90,7 +90,8 @@ type login struct {
 	Password string `json:"password"`
 }
 
-// NewLogin returns the login in the secret with the given ARN. It does not read the secret yet.
+// NewLogin returns the login in the secret with the given ARN. NewLogin does not read the secret
+// yet.
 func NewLogin(cfg aws.Config, arn string) *Login {
 	return &Login{newCached(cfg, arn, "auth.secretARN", "the texts username and password", func(text string) (l login, ok bool) {
 		return l, json.Unmarshal([]byte(text), &l) == nil && l.Username != "" && l.Password != ""
@@ -103,11 +104,11 @@ func (l *Login) Credentials(ctx context.Context) (user, password string, err err
 	return got.Username, got.Password, err
 }
 
-// Key reads a secret that is a key, or that has a key in its field key. It is safe for concurrent
-// use.
+// Key reads a secret that is a key, or that has a key in its field key. A Key is safe for
+// concurrent use.
 type Key struct{ cached[string] }
 
-// NewKey returns the key in the secret with the given ARN. It does not read the secret yet.
+// NewKey returns the key in the secret with the given ARN. NewKey does not read the secret yet.
 func NewKey(cfg aws.Config, arn string) *Key {
 	return &Key{newCached(cfg, arn, "auth.secretARN", "the text key, or nothing but the key", func(text string) (string, bool) {
 		var fields struct {
@@ -124,10 +125,11 @@ func NewKey(cfg aws.Config, arn string) *Key {
 // Get returns the key.
 func (k *Key) Get(ctx context.Context) (string, error) { return k.get(ctx) }
 
-// Headers reads a secret with headers for requests. It is safe for concurrent use.
+// Headers reads a secret with headers for requests. The type Headers is safe for concurrent use.
 type Headers struct{ cached[map[string]string] }
 
-// NewHeaders returns the headers in the secret with the given ARN. It does not read the secret yet.
+// NewHeaders returns the headers in the secret with the given ARN. NewHeaders does not read the
+// secret yet.
 func NewHeaders(cfg aws.Config, arn string) *Headers {
 	return &Headers{newCached(cfg, arn, "headers.secretARN", "names of headers and their values, which are texts", ParseHeaders)}
 }

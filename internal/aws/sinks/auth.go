@@ -18,8 +18,9 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// Basic returns a function that adds a user's name and password to a request. It calls credentials
-// for every request, so that a rotated password is used. credentials should cache its result.
+// Basic returns a function that adds a user's name and password to a request. Basic calls
+// credentials for every request, so that a rotated password is used. credentials should cache its
+// result.
 func Basic(credentials func(context.Context) (user, password string, err error)) func(*http.Request) error {
 	return func(r *http.Request) error {
 		user, password, err := credentials(r.Context())
@@ -78,8 +79,8 @@ func Token(provider aws.CredentialsProvider, region, service string) sink.Login 
 	}
 }
 
-// payloadHash returns the digest of the body. It reads the body through GetBody, so that the
-// request's own body stays unread.
+// payloadHash returns the digest of the body. payloadHash reads the body through GetBody, so that
+// the request's own body stays unread.
 func payloadHash(r *http.Request) (string, error) {
 	h := sha256.New()
 	if r.Body != nil && r.Body != http.NoBody {

@@ -30,8 +30,8 @@ type Account struct {
 	Folder string
 }
 
-// Open opens a sink of the settings. It sends nothing to the sink. It sends requests to AWS only to
-// find the process's own credentials.
+// Open opens a sink of the settings. Open sends nothing to the sink. Open sends requests to AWS
+// only to find the process's own credentials.
 func Open(ctx context.Context, cfg *config.Config, name string, from Account) (sink.Sink, error) {
 	s := cfg.Sinks[name]
 	kind, ok := sink.Lookup(s.Kind)
@@ -77,7 +77,7 @@ func (from Account) key(ctx context.Context, auth config.Auth) (func(context.Con
 }
 
 // authenticate returns a function that adds the credentials of auth to a request, and a login with
-// these credentials. Each is nil if auth does not need it.
+// these credentials. Each of the two functions is nil if auth does not need it.
 func (from Account) authenticate(ctx context.Context, auth config.Auth) (func(*http.Request) error, sink.Login, error) {
 	if auth.Kind == config.AuthBasic && auth.SecretARN == "" {
 		user, password := from.Getenv(auth.UserEnv), from.Getenv(auth.PasswordEnv)

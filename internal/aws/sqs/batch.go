@@ -31,7 +31,7 @@ func (q *Queue) each(ctx context.Context, batches [][]int, f call, errs []error)
 	_ = g.Wait() // there is no error here: errs has the outcomes
 }
 
-// perform sends one batch. It sends entries again if a retry may succeed.
+// perform sends one batch. The method sends entries again if a retry may succeed.
 func (q *Queue) perform(ctx context.Context, batch []int, f call, errs []error) {
 	_ = backoff.Do(ctx, q.clk, func() error {
 		outcome, err := f(ctx, batch)

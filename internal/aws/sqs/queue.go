@@ -23,7 +23,7 @@ const (
 	maxParallel = 16
 )
 
-// Queue is an SQS standard queue. It is safe for concurrent use.
+// Queue is an SQS standard queue. A Queue is safe for concurrent use.
 type Queue struct {
 	api *sdk.Client
 	url string
@@ -32,17 +32,17 @@ type Queue struct {
 
 var _ queue.Queue = (*Queue)(nil)
 
-// New returns the queue with the given URL. It switches off the retries of the SDK.
+// New returns the queue with the given URL. New switches off the retries of the SDK.
 func New(cfg aws.Config, url string) *Queue { return NewFrom(cfg, url, attemptTimeout) }
 
-// NewFrom does what New does, with another time-out of a request. It is for a caller outside AWS,
-// whose network may be slow.
+// NewFrom does what New does, with another time-out of a request. NewFrom is for a caller outside
+// AWS, whose network may be slow.
 func NewFrom(cfg aws.Config, url string, limit time.Duration) *Queue {
 	return &Queue{api: sdk.NewFromConfig(client.Bounded(cfg, limit)), url: url, clk: clock.System{}}
 }
 
-// Send sends messages. A message that SQS would refuse gets an error with the reason. It is not
-// sent, because the whole batch would fail.
+// Send sends messages. A message that SQS would refuse gets an error with the reason. Such a
+// message is not sent, because the whole batch would fail.
 func (q *Queue) Send(ctx context.Context, out []queue.Outgoing) []error {
 	errs := make([]error, len(out))
 	var good, sizes []int

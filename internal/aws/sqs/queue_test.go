@@ -37,8 +37,8 @@ type request struct {
 // outcome returns the answer of a scripted queue for one entry: a code of SQS, or "" for success.
 type outcome func(try int, e entry) (code string, senderFault bool)
 
-// fake is a queue that answers each entry with the outcome that f returns. It records the batches
-// that it receives.
+// fake is a queue that answers each entry with the outcome that f returns. A fake records the
+// batches that it receives.
 type fake struct {
 	mu      sync.Mutex
 	batches []request

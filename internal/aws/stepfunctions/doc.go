@@ -1,5 +1,5 @@
-// Package stepfunctions implements flight.Launcher with Step Functions. It also renders the
-// definition of the state machine that runs flights.
+// Package stepfunctions implements flight.Launcher with Step Functions. The package also renders
+// the definition of the state machine that runs flights.
 //
 // What it promises:
 //
@@ -9,6 +9,6 @@
 //     machine, a repeated start begins a second execution, which is harmless.
 //   - Render adds the index function and the times from the settings to the definition, which is
 //     one file. A test checks the actions, the argument names and the ranges in the definition,
-//     which linters do not check. It also checks that a failure with an unknown outcome is never
-//     retried before the lease of a lost invocation has ended.
+//     which linters do not check. The test also checks that a failure with an unknown outcome is
+//     never retried before the lease of a lost invocation has ended.
 package stepfunctions

@@ -17,7 +17,7 @@ import (
 // attemptTimeout is the time-out of one request.
 const attemptTimeout = 2 * time.Second
 
-// Launcher starts executions of a sink's state machines. It is safe for concurrent use.
+// Launcher starts executions of a sink's state machines. A Launcher is safe for concurrent use.
 type Launcher struct {
 	api  *sdk.Client
 	arns Machines
@@ -28,7 +28,7 @@ type Machines struct{ Express, Standard string }
 
 var _ flight.Launcher = (*Launcher)(nil)
 
-// New returns a launcher for the given state machines. It switches off the retries of the SDK.
+// New returns a launcher for the given state machines. New switches off the retries of the SDK.
 func New(cfg aws.Config, arns Machines) *Launcher {
 	return &Launcher{api: sdk.NewFromConfig(client.Bounded(cfg, attemptTimeout)), arns: arns}
 }
@@ -49,7 +49,7 @@ func (l *Launcher) Start(ctx context.Context, s flight.State) error {
 	return failure(arn, err)
 }
 
-// executionName returns the name of an execution. It is the same for every start of one leg.
+// executionName returns the name of an execution. The name is the same for every start of one leg.
 func executionName(s flight.State) string { return string(s.Flight) + "-" + strconv.Itoa(s.Leg) }
 
 // failure explains an error of Step Functions. If the execution already exists, failure returns

@@ -1,6 +1,6 @@
 // Package tracing sends spans to an OpenTelemetry collector, with the outcomes of messages that
-// have a W3C trace context. It reads the same notes as the metrics and the decision log, and sends
-// OTLP over HTTP.
+// have a W3C trace context. The package reads the same notes as the metrics and the decision log,
+// and sends OTLP over HTTP.
 //
 //   - If the sender of a message traces the message, each of its events gets a span in the sender's
 //     trace: "lull committed", "lull superseded" and so on. The span begins when the message was

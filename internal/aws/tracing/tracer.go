@@ -25,7 +25,8 @@ var ends = map[journal.Step]bool{
 	journal.DeadLettered: true, journal.Rejected: true, journal.Parked: true,
 }
 
-// failures lists the steps of ends that are failures. Their spans have the status error.
+// failures lists the steps of ends that are failures. The spans of these steps have the status
+// error.
 var failures = map[journal.Step]bool{journal.DeadLettered: true, journal.Rejected: true, journal.Parked: true}
 
 // Tracer converts the notes of an invocation into spans, for one invocation at a time. A nil Tracer
@@ -42,7 +43,7 @@ type Tracer struct {
 	silent  time.Time // no spans are sent before this time, because the collector did not answer
 }
 
-// New returns the tracer of a function (receive or index). It sends spans to the collector at an
+// New returns the tracer of a function (receive or index). New sends spans to the collector at an
 // endpoint, such as http://localhost:4318, under the name service. New returns nil if the endpoint
 // is empty.
 func New(endpoint, service, function string) *Tracer {
@@ -78,8 +79,8 @@ func (t *Tracer) Note(n journal.Note) {
 // quietFor is how long lull sends no spans to a collector that did not answer.
 const quietFor = time.Minute
 
-// Flush sends spans for the notes since the last Flush. It drops the notes even if sending fails.
-// Flush takes at most half a second, and ends half a second before the deadline of ctx.
+// Flush sends spans for the notes since the last Flush. Flush drops the notes even if sending
+// fails. Flush takes at most half a second, and ends half a second before the deadline of ctx.
 func (t *Tracer) Flush(ctx context.Context, now time.Time) error {
 	if t == nil {
 		return nil

@@ -43,8 +43,8 @@ type Source struct {
 	Cache   string // the folder for downloaded zips; empty for no cache
 }
 
-// CacheDir returns a folder for downloaded zips in the cache folder of the user. It returns an
-// empty text if the user has no cache folder.
+// CacheDir returns a folder for downloaded zips in the cache folder of the user. CacheDir returns
+// an empty text if the user has no cache folder.
 func CacheDir() string {
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -55,7 +55,7 @@ func CacheDir() string {
 
 var sumPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// Validate checks the fields of the source. It sends no request.
+// Validate checks the fields of the source. Validate sends no request.
 func (s Source) Validate() error {
 	switch {
 	case !IsVersion(s.Version):
@@ -143,8 +143,8 @@ func (s Source) file(ctx context.Context, name, want string, limit int64) ([]byt
 		)
 	}
 	if cached != "" {
-		// If the file cannot be stored in the cache, the next run downloads the file again. That is
-		// not a failure.
+		// If the file cannot be stored in the cache, the next run downloads the file again. An
+		// error of the cache is not a failure.
 		_ = store(cached, data)
 	}
 	return data, nil

@@ -19,7 +19,7 @@ import (
 	"github.com/lullhq/lull/internal/deploy/version"
 )
 
-// Base is the address of the releases. Each version has a folder below it.
+// Base is the address of the releases. Each version has a folder below this address.
 const Base = "https://github.com/lullhq/lull/releases/download"
 
 // SumsFile is the name of the file with the SHA-256 checksums of all other files, in the format of
@@ -33,7 +33,7 @@ const Program = "bootstrap"
 // separated by commas. The linker sets this variable.
 var sums string
 
-// Own returns the version of the release that this program belongs to. It returns an empty text if
+// Own returns the version of the release that this program belongs to. Own returns an empty text if
 // the program does not know the checksums of its release.
 func Own() string {
 	if sums == "" {

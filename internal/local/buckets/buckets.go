@@ -20,7 +20,7 @@ import (
 	"github.com/lullhq/lull/internal/pipeline/payload"
 )
 
-// Folder is a folder with a subfolder for each bucket. It is safe for concurrent use.
+// Folder is a folder with a subfolder for each bucket. A Folder is safe for concurrent use.
 type Folder struct{ root *os.Root }
 
 // Open opens a folder, and creates the folder if it does not exist. Close it after use.
@@ -99,8 +99,8 @@ func (f *Folder) Open(ctx context.Context, bucket, key, etag string, from int64)
 
 var errNoObject = errors.New("not a regular file")
 
-// nameOf returns the name of an object's file. It refuses a key that a folder cannot distinguish
-// from another key: for example, a/b and a//b are different keys in S3.
+// nameOf returns the name of an object's file. nameOf refuses a key that a folder cannot
+// distinguish from another key: for example, a/b and a//b are different keys in S3.
 func nameOf(bucket, key string) (string, error) {
 	name, err := filepath.Localize(bucket + "/" + key)
 	if err != nil || path.Base(bucket) != bucket || bucket == "." {

@@ -42,7 +42,7 @@ func stampOf(info fs.FileInfo) stamp { return stamp{info.ModTime(), info.Size()}
 // tag returns a text that serves as S3's entity tag.
 func (s stamp) tag() string { return fmt.Sprintf("%x-%x", s.written.UnixNano(), s.size) }
 
-// Watch returns a watcher that calls send with each notification. It ignores files and folders
+// Watch returns a watcher that calls send with each notification. Watch ignores files and folders
 // whose names begin with a dot.
 func (f *Folder) Watch(clk clock.Clock, send func(ctx context.Context, notification string) error) *Watcher {
 	return &Watcher{files: f.root.FS(), clk: clk, send: send, known: map[string]stamp{}, seen: map[string]stamp{}}
@@ -57,7 +57,7 @@ func (w *Watcher) Begin(ctx context.Context) error {
 	return w.Look(ctx)
 }
 
-// Look sends a notification for each file that has changed. It waits until a file is the same in
+// Look sends a notification for each file that has changed. Look waits until a file is the same in
 // two looks, because a file that still changes may be incomplete. If a notification cannot be sent,
 // the next look sends it.
 func (w *Watcher) Look(ctx context.Context) error {
@@ -88,7 +88,7 @@ func (w *Watcher) Look(ctx context.Context) error {
 	return nil
 }
 
-// Run calls Look once a second until ctx ends. It calls report with each error, and the next look
+// Run calls Look once a second until ctx ends. Run calls report with each error, and the next look
 // tries again.
 func (w *Watcher) Run(ctx context.Context, report func(error)) {
 	for w.clk.Sleep(ctx, look) == nil {

@@ -50,8 +50,8 @@ func (l *lagging) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	return out
 }
 
-// apply writes the ops. It checks that neither the version nor the fence of a document becomes
-// smaller.
+// apply writes the ops. The method checks that neither the version nor the fence of a document
+// becomes smaller.
 func (l *lagging) apply(ops []sink.Op) []sink.Outcome {
 	l.mu.Lock()
 	defer l.mu.Unlock()

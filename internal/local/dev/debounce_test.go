@@ -273,8 +273,8 @@ func TestFlightEndsBeforeTwelveHours(t *testing.T) {
 		s.send(put(0, "a", 1))
 		s.wait(13 * time.Hour)
 		s.noted(journal.TwelveHours, 1)
-		// The flight that sends the probe ends. Its message is invisible for some minutes, and then
-		// the next flight sends the probe.
+		// The flight that sends the probe ends. The message of the probe is invisible for some
+		// minutes, and then the next flight sends the probe.
 		n := s.notes.Of(journal.Received)
 		if len(n) != 3 || n[1].At.Sub(n[0].At) > queue.MaxHold || n[2].At.Sub(n[1].At) > 4*time.Minute {
 			t.Errorf("%d receives in thirteen hours, want three", len(n))

@@ -27,8 +27,8 @@ import (
 
 // The flows of docs/faults.md about deployments while flights are running.
 
-// The golden files contain a flight that the first release of schema 1 wrote. They must not be
-// rewritten as long as lull reads that schema.
+// The golden files contain a flight that the first release of schema 1 wrote. The golden files must
+// not be rewritten as long as lull reads that schema.
 var rewriteFlight = flag.Bool("rewrite-flight", false, "write the golden files of a flight of schema 1")
 
 const (
@@ -36,8 +36,8 @@ const (
 	goldenState    = "flight.v1.state.json"
 )
 
-// oldFlight returns the flight of the golden files. Its messages have the ids and receipts of this
-// run's queue.
+// oldFlight returns the flight of the golden files. The messages of the flight have the ids and
+// receipts of this run's queue.
 func oldFlight(t *testing.T, today *flight.Manifest) (*flight.Manifest, flight.State) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", goldenManifest))
@@ -68,8 +68,8 @@ func oldFlight(t *testing.T, today *flight.Manifest) (*flight.Manifest, flight.S
 }
 
 // Line 54 of docs/faults.md, with golden files. Today's code must finish a flight that the first
-// release of this schema began. It must also write the same manifest and state, so that the first
-// release could finish its flights.
+// release of this schema began. Today's code must also write the same manifest and state, so that
+// the first release could finish today's flights.
 func TestOldAndNewCodeFinishEachOthersFlights(t *testing.T) {
 	first := func(c *config.Config) { // the settings with which the files were written
 		c.Debounce = config.Debounce{
@@ -215,7 +215,7 @@ func (s *scene) beside(change func(*config.Config)) *Engine {
 }
 
 // Line 54 of docs/faults.md. Two builds with different settings receive and run turns at the same
-// time. Each must finish flights that the other began.
+// time. Each build must finish flights that the other build began.
 func TestTwoBuildsSideBySideFinishEachOthersFlights(t *testing.T) {
 	newer := func(c *config.Config) {
 		c.Debounce.Quiet, c.Debounce.MaxWait, c.Debounce.CapGrace, c.Debounce.MinInterval = 8*time.Second,

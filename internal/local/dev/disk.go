@@ -34,7 +34,8 @@ func (d *disk) fault() error {
 	return nil
 }
 
-// look checks all keepers. It reports a change: writes began to fail, or they succeed again.
+// look checks all keepers. The method reports a change: writes began to fail, or they succeed
+// again.
 func (d *disk) look(now time.Time) {
 	err := d.fault()
 	d.mu.Lock()

@@ -32,9 +32,9 @@ type deleted struct {
 	At  int64       `json:"at"` // microseconds
 }
 
-// savedRow is a line of rowsFile. It lacks the attributes of a row that describe messages, because
-// earlier builds lost the messages when the process ended. Order keys are bytes, in base64. The
-// JSON names are the names of the attributes in the table.
+// savedRow is a line of rowsFile. A savedRow lacks the attributes of a row that describe messages,
+// because earlier builds lost the messages when the process ended. Order keys are bytes, in base64.
+// The JSON names are the names of the attributes in the table.
 type savedRow struct {
 	Doc          shard.DocID     `json:"doc"`
 	Schema       int64           `json:"schema,omitempty"`

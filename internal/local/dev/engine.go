@@ -61,7 +61,7 @@ type Options struct {
 	// Step is the time that one point of [Engine.Recent] covers; 0 means a second.
 	Step time.Duration
 	// Trouble is called with an error when a write to disk fails, and with nil when writes succeed
-	// again. It may be nil.
+	// again. Trouble may be nil.
 	Trouble func(error)
 }
 
@@ -253,8 +253,8 @@ func (e *Engine) lane(p *pipe, name flight.Lane, settings config.Lane) *lane {
 	return l
 }
 
-// Start begins to poll the queues and to prune. It returns at once. Stop waits until all work has
-// ended.
+// Start begins to poll the queues and to prune. Start returns at once. Stop waits until all work
+// has ended.
 func (e *Engine) Start(ctx context.Context) {
 	e.resume(ctx)
 	for _, name := range e.order {

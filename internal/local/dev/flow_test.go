@@ -86,7 +86,7 @@ func publishing(seed uint64, docs int, spread, over time.Duration) []feed.Timed 
 }
 
 // expected returns the newest version of each document by order key, which the sink must have in
-// the end. It does not use rows, leases or flights.
+// the end. The function does not use rows, leases or flights.
 func expected(t *testing.T, arrivals []feed.Timed) map[string]string {
 	t.Helper()
 	cfg := config.Default()

@@ -17,8 +17,8 @@ import (
 // stateFile is the file with the state of the run in a data folder.
 const stateFile = "state.db"
 
-// Folder is a data folder. It keeps the state of this run for the next run. The engine writes to it
-// during the run, so that even a killed process loses nothing.
+// Folder is a data folder. A Folder keeps the state of this run for the next run. The engine writes
+// to it during the run, so that even a killed process loses nothing.
 type Folder struct {
 	*durable.Store
 	dir  string
@@ -55,9 +55,9 @@ func OpenFolder(dir string) (*Folder, error) {
 func (f *Folder) From() time.Time { return f.from }
 
 // ClaimFolder claims a folder that is empty or missing, or that lull made for the same sinks or for
-// some of them. Call keep after all sinks are open. It adds new sinks to the marker of the folder.
-// If the only sink keeps its documents in the folder (Bleve), ClaimFolder does nothing, because
-// that sink claims the folder itself.
+// some of them. Call keep after all sinks are open. ClaimFolder adds new sinks to the marker of the
+// folder. If the only sink keeps its documents in the folder (Bleve), ClaimFolder does nothing,
+// because that sink claims the folder itself.
 func ClaimFolder(dir string, cfg *config.Config) (keep func() error, err error) {
 	ours := datafolder.Marker{
 		Holds: "lull dev state", Schema: 1, Sinks: map[string]string{}, First: map[string]string{},

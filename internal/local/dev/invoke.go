@@ -23,8 +23,8 @@ import (
 	"github.com/lullhq/lull/internal/seam/rows"
 )
 
-// invocation is one run of a function. Its I/O is counted and may get injected failures, and its
-// clock may be wrong. If the invocation is killed, its later notes are lost.
+// invocation is one run of a function. The I/O of the invocation is counted and may get injected
+// failures, and its clock may be wrong. If the invocation is killed, its later notes are lost.
 type invocation struct {
 	*fault.Invocation
 	clk   clock.Clock
@@ -33,7 +33,7 @@ type invocation struct {
 
 var errKilled = errors.New("invocation was killed")
 
-// invoke runs a function. It returns an error if the function was killed.
+// invoke runs a function. The method returns an error if the function was killed.
 func (e *Engine) invoke(name string, do func(inv invocation)) error {
 	done := clock.Working(e.clk)
 	defer done()
@@ -79,8 +79,8 @@ func (e *Engine) receive(ctx context.Context, p *pipe, l *lane, batch []queue.Me
 // The limit is low because all messages are in memory.
 const maxLines = 20_000
 
-// opener returns a function that opens objects. It first waits until at most maxLines messages are
-// in the queue.
+// opener returns a function that opens objects. The method first waits until at most maxLines
+// messages are in the queue.
 func (e *Engine) opener(lines *memory.Queue) objects.Open {
 	return func(ctx context.Context, bucket, key, etag string, from int64) (io.ReadCloser, error) {
 		for lines.Counts().Total() > maxLines {
@@ -169,7 +169,7 @@ func (m muted) Note(n journal.Note) {
 	}
 }
 
-// noBuckets is the loader of a process without buckets. It refuses to load any object.
+// noBuckets is the loader of a process without buckets. noBuckets refuses to load any object.
 func noBuckets(context.Context, string, string) ([]byte, error) {
 	return nil, payload.Refused("this process has no buckets: start lull dev with --buckets DIR")
 }

@@ -47,7 +47,7 @@ func (c *commits) Note(n journal.Note) {
 	}
 }
 
-// p99 returns the 99th percentile of the ages. It sorts them.
+// p99 sorts the ages and returns their 99th percentile.
 func p99(ages []time.Duration) time.Duration {
 	if len(ages) == 0 {
 		return 0
@@ -324,8 +324,8 @@ func TestBatchWhoseAnswerIsLostIsJudgedAgain(t *testing.T) {
 	})
 }
 
-// A sink may ask for a longer wait than an execution may take. That must not cost a receive of the
-// message, and must not lose an execution.
+// A sink may ask for a longer wait than an execution may take. Such a wait must not cost a receive
+// of the message, and must not lose an execution.
 func TestALongRetryAfterBurnsNoReceive(t *testing.T) {
 	stage{}.play(t, func(s *scene) {
 		s.sink.ScriptRequests(memorysink.Answer{Outcome: sink.Outcome{

@@ -7,8 +7,8 @@ import (
 	"github.com/lullhq/lull/internal/seam/flight"
 )
 
-// Used contains the numbers of requests that a deployed stack would have sent to AWS so far. It
-// does not count polls of empty queues.
+// Used contains the numbers of requests that a deployed stack would have sent to AWS so far. The
+// type Used does not count polls of empty queues.
 type Used struct {
 	RowWrites, RowReads, QueueCalls, ObjectWrites, ObjectReads, Starts, Invocations int64
 

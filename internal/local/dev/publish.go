@@ -19,14 +19,14 @@ import (
 	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// Publish sends one message to its queues, as an upstream would. It waits while a queue is full. If
-// a queue does not accept the message, the error says why.
+// Publish sends one message to its queues, as an upstream would. Publish waits while a queue is
+// full. If a queue does not accept the message, the error says why.
 func (e *Engine) Publish(ctx context.Context, out queue.Outgoing) error {
 	return e.publish(ctx, out.Foreign(), "")
 }
 
 // publish sends a message to the lane forced. If forced is empty, the events of the message decide
-// the lane. It sends to the given sinks. If none are given, the events decide the sinks.
+// the lane. The method sends to the given sinks. If none are given, the events decide the sinks.
 func (e *Engine) publish(ctx context.Context, out queue.Outgoing, forced flight.Lane, sinks ...string) error {
 	if err := out.Refusal(); err != nil {
 		return err
@@ -70,9 +70,10 @@ func (e *Engine) arrive(out queue.Outgoing, now time.Time) feed.Route {
 	return to
 }
 
-// counted is a queue to which receive sends. It counts the messages that receive makes from an
-// object: the lines of the object, and messages that continue reading the object. It does not count
-// other messages, because they are copies of messages that are already counted.
+// counted is a queue to which receive sends. The type counted counts the messages that receive
+// makes from an object: the lines of the object, and messages that continue reading the object. The
+// type counted does not count other messages, because they are copies of messages that are already
+// counted.
 type counted struct {
 	queue.Queue
 	e *Engine
@@ -90,8 +91,8 @@ func (q counted) Send(ctx context.Context, out []queue.Outgoing) []error {
 	return errs
 }
 
-// full reports whether the queue has reached maxBacklog or maxBacklogBytes. It estimates the bytes
-// with the average size of a message.
+// full reports whether the queue has reached maxBacklog or maxBacklogBytes. The method estimates
+// the bytes with the average size of a message.
 func (e *Engine) full(q *memory.Queue) bool {
 	waiting := q.Counts().Total()
 	return waiting >= maxBacklog || waiting > 0 && waiting*e.ledger.MeanBytes() >= maxBacklogBytes
@@ -170,8 +171,8 @@ func (e *Engine) Idle() bool {
 // scheduled events are in the store. A delayed message that is not such a copy counts as work.
 func (e *Engine) awaited() int { return max(e.ledger.Scheduled()-e.Schedule.Len(), 0) }
 
-// waiting counts the messages of both lanes. It counts delayed messages separately, because a copy
-// of a scheduled event waits in the queue for its last minutes.
+// waiting counts the messages of both lanes. The method counts delayed messages separately, because
+// a copy of a scheduled event waits in the queue for its last minutes.
 func (p *pipe) waiting() (n, delayed int) {
 	for _, l := range p.lanes {
 		c := l.queue.Counts()
@@ -189,7 +190,8 @@ func (p *pipe) running() (n int) {
 	return n
 }
 
-// Settle waits until the engine is idle. It checks every tenth of a second on the engine's clock.
+// Settle waits until the engine is idle. Settle checks every tenth of a second on the engine's
+// clock.
 func (e *Engine) Settle(ctx context.Context) error {
 	for !e.Idle() {
 		if err := e.clk.Sleep(ctx, 100*time.Millisecond); err != nil {

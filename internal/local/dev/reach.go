@@ -17,7 +17,7 @@ const (
 )
 
 // Reach pings a sink, with patience as the time-out of each ping. While the error is sink.ErrAway,
-// Reach pings again, and calls tell when the error's text changes. It returns any other error at
+// Reach pings again, and calls tell when the error's text changes. Reach returns any other error at
 // once, and nil if the ping succeeds.
 func Reach(ctx context.Context, clk clock.Clock, s sink.Sink, patience time.Duration, tell func(why error)) error {
 	said := ""

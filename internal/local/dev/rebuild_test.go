@@ -19,8 +19,8 @@ import (
 // newCollection is the collection into which the documents are written again.
 const newCollection = "content-v2"
 
-// upstream is a publishing system. It knows the newest version of each document, and whether that
-// version is a delete.
+// upstream is a publishing system. The type upstream knows the newest version of each document, and
+// whether that version is a delete.
 type upstream struct {
 	s        *scene
 	r        *rand.Rand

@@ -79,8 +79,8 @@ func TestARunThatIsBrokenOffGoesOnAsIfItHadNot(t *testing.T) {
 	}
 }
 
-// brokenOff runs a stack whose process ends after every I/Os; 0 means never. It checks the result
-// in the end, and returns the number of I/Os.
+// brokenOff runs a stack whose process ends after every I/Os; 0 means never. brokenOff checks the
+// result in the end, and returns the number of I/Os.
 func brokenOff(t *testing.T, seed uint64, every int64, crashes bool) (seen int64) {
 	t.Helper()
 	t.Run(fmt.Sprintf("seed %d every %d crashes %t", seed, every, crashes), func(t *testing.T) {

@@ -36,8 +36,8 @@ func (e *Engine) keep(f *Folder) error {
 	return nil
 }
 
-// Load completes the state of the last run. It imports the files of earlier builds. If a sink has a
-// newer version of a document than the row, for example because a file was lost, Load updates the
+// Load completes the state of the last run. Load imports the files of earlier builds. If a sink has
+// a newer version of a document than the row, for example because a file was lost, Load updates the
 // row. Call Load before Start.
 func (e *Engine) Load(ctx context.Context) error {
 	if err := e.takeOver(ctx, e.folder); err != nil {

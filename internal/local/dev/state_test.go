@@ -50,8 +50,8 @@ func (l life) open(t *testing.T, o Options) *Engine {
 	return e
 }
 
-// live runs an engine until all messages are done, and returns the report. It calls check with the
-// running engine.
+// live runs an engine until all messages are done, and returns the report. The method calls check
+// with the running engine.
 func (l life) live(t *testing.T, messages []feed.Timed, check func(e *Engine)) ledger.Report {
 	t.Helper()
 	e := l.open(t, Options{})
@@ -99,7 +99,8 @@ func lives(t *testing.T, set memorysink.Settings, story func(t *testing.T, l lif
 	})
 }
 
-// redriven redrives all dead letters several times. Each time it waits until all messages are done.
+// redriven redrives all dead letters several times. After each time, the function waits until all
+// messages are done.
 func redriven(t *testing.T, e *Engine, times int) {
 	t.Helper()
 	for range times {

@@ -1,10 +1,10 @@
 // Package durable keeps the contents of a process's stores in one file, so that the next process
 // can continue.
 //
-// The file always contains the exact state of one moment. It never contains a change without all
-// earlier changes. After a Flush without a fault, all earlier changes survive the end of the
-// process, even if the process is killed. The file is not synced to the disk, so a power failure
-// may destroy it.
+// The file always contains the exact state of one moment. If the file contains a change, it also
+// contains all earlier changes. After a Flush without a fault, all earlier changes survive the end
+// of the process, even if the process is killed. The file is not synced to the disk, so a power
+// failure may destroy it.
 package durable
 
 import (

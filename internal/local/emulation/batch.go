@@ -59,8 +59,8 @@ func (b *Batch) Fill(q *Queue, now time.Duration, n int) (got, bytes int) {
 	return got, bytes
 }
 
-// GiveBack makes the messages of the batch visible again. It skips messages that were received
-// again in the meantime.
+// GiveBack makes the messages of the batch visible again. GiveBack skips messages that were
+// received again in the meantime.
 func (b *Batch) GiveBack(q *Queue, now time.Duration) {
 	for i, m := range b.taken {
 		if m.Receipt == b.Messages[i].Receipt {

@@ -68,8 +68,8 @@ func (e *Execution) Input() (s flight.State, err error) {
 	return s, nil
 }
 
-// Limit returns how long an execution of this kind may take. It returns 0 for a Standard execution,
-// whose limit is so long that it does not matter.
+// Limit returns how long an execution of this kind may take. Limit returns 0 for a Standard
+// execution, whose limit is so long that it does not matter.
 func (e *Execution) Limit() time.Duration {
 	if e.kind == flight.Express {
 		return ExpressLimit

@@ -49,8 +49,9 @@ const (
 	Expired           // older than the retention period
 )
 
-// Queue imitates an SQS standard queue. It delivers a message once per visibility timeout, in the
-// order in which messages became visible. All times are durations since the Origin of its settings.
+// Queue imitates an SQS standard queue. A Queue delivers a message once per visibility timeout, in
+// the order in which messages became visible. All times are durations since the Origin of its
+// settings.
 type Queue struct {
 	QueueSettings
 	messages map[uint64]*Message
@@ -215,8 +216,9 @@ func (q *Queue) Advance(now time.Duration) {
 	}
 }
 
-// Front returns the message that is received next, or nil. It removes messages that are older than
-// the retention period. It moves messages that were received too often to the dead-letter queue.
+// Front returns the message that is received next, or nil. Front removes messages that are older
+// than the retention period. Front moves messages that were received too often to the dead-letter
+// queue.
 func (q *Queue) Front(now time.Duration) *Message {
 	for q.count[inFlight] < q.MaxInFlight {
 		m := q.first()
@@ -236,8 +238,8 @@ func (q *Queue) Front(now time.Duration) *Message {
 	return nil
 }
 
-// first returns the message at the front of the visible list. It removes deleted messages from the
-// list.
+// first returns the message at the front of the visible list. The method removes deleted messages
+// from the list.
 func (q *Queue) first() *Message {
 	for q.head < len(q.visible) {
 		if n := len(q.visible) - q.head; n > 1 && q.Pick != nil {
@@ -280,7 +282,7 @@ func (q *Queue) Take(now time.Duration, m *Message) {
 }
 
 // move moves a message to the dead-letter queue, as the redrive policy does. The message keeps its
-// id and its time of sending. Its receive count starts again at 0.
+// id and its time of sending. The receive count of the message starts again at 0.
 func (q *Queue) move(m *Message) {
 	moved := m.Message
 	moved.Receipt, moved.ReceiveCount, moved.FirstReceived, moved.MovedFrom = "", 0, time.Time{}, q.Name

@@ -8,8 +8,8 @@ import (
 )
 
 // Debouncer counts bursts in the simplest possible way: as a single-threaded debouncer that gets
-// all events in order. It ignores versions that are older than the newest one, and ends a burst
-// after quiet or maxWait. Tests compare the number of writes to the sink with this count, so
+// all events in order. A Debouncer ignores versions that are older than the newest one, and ends a
+// burst after quiet or maxWait. Tests compare the number of writes to the sink with this count, so
 // Debouncer shares no code with the protocol. The zero value is ready to use.
 type Debouncer struct {
 	mu     sync.Mutex

@@ -244,8 +244,8 @@ func (l *Ledger) revive(n journal.Note) {
 	}
 }
 
-// end counts the outcome of an event. It returns false and counts nothing if the event already has
-// an outcome.
+// end counts the outcome of an event. The method returns false and counts nothing if the event
+// already has an outcome.
 func (l *Ledger) end(n journal.Note, how end) bool {
 	id := l.event(n)
 	if l.ends[id] != 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Meter counts I/O. It is an injector that asks the next injector, which may be nil, for the
+// Meter counts I/O. A Meter is an injector that asks the next injector, which may be nil, for the
 // result. A Meter is safe for concurrent use.
 type Meter struct {
 	Next fault.Injector

@@ -97,8 +97,8 @@ func (r Report) Check() error {
 	return nil
 }
 
-// Report returns the counters so far. Its list of dead letters is empty: the store of dead letters
-// has that list.
+// Report returns the counters so far. The list of dead letters in the report is empty: the store of
+// dead letters has that list.
 func (l *Ledger) Report() Report {
 	l.mu.Lock()
 	defer l.mu.Unlock()

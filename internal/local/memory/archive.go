@@ -73,7 +73,7 @@ func (a *Archive) drop(n archive.Name) {
 	}
 }
 
-// Put stores an object. It deletes objects that are too old, and the oldest objects if the archive
+// Put stores an object. Put deletes objects that are too old, and the oldest objects if the archive
 // exceeds MaxArchive.
 func (a *Archive) Put(ctx context.Context, n archive.Name, object []byte) error {
 	object = slices.Clone(object)

@@ -13,7 +13,7 @@ import (
 type Keeper interface {
 	// Each calls f with every key and value that the last process stored in a room.
 	Each(room string, f func(key string, value []byte) error) error
-	// A store calls Put and Delete under its lock. It never changes a value after Put.
+	// A store calls Put and Delete under its lock. A store never changes a value after Put.
 	Put(room, key string, value any)
 	Delete(room, key string)
 	// Flush returns when all earlier changes are stored.

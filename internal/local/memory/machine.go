@@ -81,8 +81,8 @@ func (m *Machine) Keep(k Keeper) error {
 
 func (m *Machine) room() string { return "execution " + m.set.Name }
 
-// Resume starts the executions again that ran when the last process ended. Each continues after its
-// last finished turn.
+// Resume starts the executions again that ran when the last process ended. Each execution continues
+// after its last finished turn.
 func (m *Machine) Resume(ctx context.Context) error {
 	var errs []error
 	for _, s := range m.left {

@@ -10,10 +10,10 @@ import (
 	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// Handler is a Lambda function behind an event source mapping with ReportBatchItemFailures. It
-// returns the ids of failed messages. The mapping deletes all other messages of the batch. If the
-// handler returns an error, or an id that is empty or not in the batch, the mapping deletes no
-// message.
+// Handler is a Lambda function behind an event source mapping with ReportBatchItemFailures. A
+// Handler returns the ids of failed messages. The mapping deletes all other messages of the batch.
+// If the handler returns an error, or an id that is empty or not in the batch, the mapping deletes
+// no message.
 type Handler func(ctx context.Context, batch []queue.Message) (failed []string, err error)
 
 // MappingSettings contains the settings of an event source mapping.
@@ -31,7 +31,8 @@ type Mapping struct {
 	handle Handler
 }
 
-// NewMapping returns a mapping, which starts with Run. It raises Batch and Pollers to at least 1.
+// NewMapping returns a mapping, which starts with Run. NewMapping raises Batch and Pollers to at
+// least 1.
 func NewMapping(q *Queue, set MappingSettings, handle Handler) *Mapping {
 	set.Batch, set.Pollers = max(set.Batch, 1), max(set.Pollers, 1)
 	if set.Report == nil {

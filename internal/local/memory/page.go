@@ -11,8 +11,8 @@ import (
 )
 
 // pageOf returns one page of a list, sorted by position: up to limit items after the cursor for
-// which keep returns true. It also returns the cursor of the next page, which is empty after the
-// last page.
+// which keep returns true. pageOf also returns the cursor of the next page, which is empty after
+// the last page.
 func pageOf[T any](all iter.Seq[T], keep func(T) bool, cursor string, limit int, at func(T) position) (page []T,
 	next string, err error,
 ) {

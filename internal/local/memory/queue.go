@@ -22,9 +22,9 @@ type QueueSettings struct {
 	DeadLetter      *Queue        // the dead-letter queue; nil means no redrive policy
 	MaxInFlight     int           // while so many messages are in flight, receivers wait; 0 means [emulation.MaxInFlight]
 
-	// Deliver is called once for each sent message, under the queue's lock, and may be nil. It
-	// imitates a standard queue, which may deliver a message late, out of order, or twice. The
-	// second copy has the same id and another receipt handle.
+	// Deliver is called once for each sent message, under the queue's lock, and may be nil. With
+	// Deliver, a test imitates a standard queue, which may deliver a message late, out of order, or
+	// twice. The second copy has the same id and another receipt handle.
 	Deliver func() (late time.Duration, twice bool)
 }
 
@@ -160,8 +160,8 @@ func (q *Queue) Hold(ctx context.Context, receipts []string, d time.Duration) []
 	})
 }
 
-// Delete deletes the messages whose latest receipts are given, even if they are visible again. It
-// ignores receipts of earlier receives.
+// Delete deletes the messages whose latest receipts are given, even if they are visible again.
+// Delete ignores receipts of earlier receives.
 func (q *Queue) Delete(ctx context.Context, receipts []string) []error {
 	return entries(ctx, q, "delete", receipts, func(_ time.Duration, receipt *string) error {
 		if m, latest := q.q.Find(*receipt); latest {
@@ -214,7 +214,7 @@ func (q *Queue) Counts() QueueCounts {
 	return q.q.Counts()
 }
 
-// Oldest returns when the oldest message arrived, or false if there is none. It ignores delayed
+// Oldest returns when the oldest message arrived, or false if there is none. Oldest ignores delayed
 // messages.
 func (q *Queue) Oldest() (came time.Time, ok bool) {
 	q.mu.Lock()

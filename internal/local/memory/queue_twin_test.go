@@ -19,8 +19,8 @@ import (
 	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// plainMessage is a message of a plainQueue. That is a slow and simple list, which the tests
-// compare with the real queue.
+// plainMessage is a message of a plainQueue. A plainQueue is a slow and simple list, which the
+// tests compare with the real queue.
 type plainMessage struct {
 	body     string
 	sent     time.Time

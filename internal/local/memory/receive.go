@@ -21,17 +21,17 @@ type waiter struct {
 	wake  chan struct{}
 }
 
-// Receive works like ReceiveMessage of SQS. It returns up to limit messages, and waits for the
+// Receive works like ReceiveMessage of SQS. Receive returns up to limit messages, and waits for the
 // first message at most for the time wait. The answer may be empty.
 func (q *Queue) Receive(ctx context.Context, limit int, wait time.Duration) ([]queue.Message, error) {
 	return q.receive(ctx, limit, wait, 0)
 }
 
-// Gather collects one batch of an event source mapping. It waits for the first message until ctx
-// ends, and then collects up to limit messages. Gather returns when the window has passed since the
-// first message, or when the next message would exceed [emulation.MaxBatchBytes]. The visibility
-// timeout of each message counts from its own receive. If ctx ends first, Gather makes the messages
-// visible again.
+// Gather collects one batch of an event source mapping. Gather waits for the first message until
+// ctx ends, and then collects up to limit messages. Gather returns when the window has passed since
+// the first message, or when the next message would exceed [emulation.MaxBatchBytes]. The
+// visibility timeout of each message counts from its own receive. If ctx ends first, Gather makes
+// the messages visible again.
 func (q *Queue) Gather(ctx context.Context, limit int, window time.Duration) ([]queue.Message, error) {
 	return q.receive(ctx, limit, emulation.Never, window)
 }
@@ -92,7 +92,7 @@ func (q *Queue) sleep(ctx context.Context, w *waiter, d time.Duration) {
 }
 
 // offer makes messages visible whose time has come, and gives visible messages to the waiters in
-// turn. It makes sure that a waiter wakes when the next message becomes visible.
+// turn. The method makes sure that a waiter wakes when the next message becomes visible.
 func (q *Queue) offer(now time.Duration) {
 	q.q.Advance(now)
 	for len(q.waiters) > 0 && q.q.Front(now) != nil {

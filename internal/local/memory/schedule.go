@@ -42,7 +42,7 @@ func (s *Schedule) Keep(k Keeper) error {
 	})
 }
 
-// Put stores the item. It replaces an item with the same id.
+// Put stores the item. Put replaces an item with the same id.
 func (s *Schedule) Put(ctx context.Context, it schedule.Item) error {
 	if it.ID == "" {
 		return fmt.Errorf("put scheduled event: the id is empty")

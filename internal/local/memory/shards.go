@@ -21,8 +21,8 @@ const buckets = 256
 
 // Shards is a table of rows. Each write is atomic, and every read is consistent.
 type Shards struct {
-	// Watch is called with each change of a row, in the order of the changes. It may be nil. Watch
-	// must neither wait nor use the table. Set it before any method is called.
+	// Watch is called with each change of a row, in the order of the changes. Watch may be nil.
+	// Watch must neither wait nor use the table. Set it before any method is called.
 	Watch func(before, after shard.Row)
 
 	keep    Keeper
@@ -125,7 +125,7 @@ func (s *Shards) Read(ctx context.Context, docs []shard.DocID, _ shard.Consisten
 	return rows, nil
 }
 
-// Row returns one row. It does not count as a read, because tests and tools use it, and not lull's
+// Row returns one row. Row does not count as a read, because tests and tools use it, and not lull's
 // functions.
 func (s *Shards) Row(doc shard.DocID) shard.Row {
 	b := s.bucket(doc)

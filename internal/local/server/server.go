@@ -1,5 +1,5 @@
 // Package server is the HTTP server of `lull dev`: the console, search, publish, and the requests
-// of the commands. It has no authentication: wrap the handler in a [console.Guard].
+// of the commands. The server has no authentication: wrap the handler in a [console.Guard].
 package server
 
 import (
@@ -95,8 +95,8 @@ func status(r *http.Request, e *dev.Engine) (any, error) {
 // connection.
 const breath = 15 * time.Second
 
-// commits sends each commit to the client until the client disconnects. It closes the connection of
-// a client that reads too slowly.
+// commits sends each commit to the client until the client disconnects. The function closes the
+// connection of a client that reads too slowly.
 func commits(w http.ResponseWriter, r *http.Request, e *dev.Engine) {
 	if e.Feed == nil {
 		console.Fail(w, http.StatusNotFound, "commitFeed: commits are not published here: set it to true in the settings")

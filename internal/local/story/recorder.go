@@ -11,7 +11,7 @@ import (
 // recorded is how many of the latest notes a Recorder keeps.
 const recorded = 20_000
 
-// Recorder keeps the latest notes, for `lull explain`. It is a journal.Journal.
+// Recorder keeps the latest notes, for `lull explain`. A Recorder is a journal.Journal.
 type Recorder struct {
 	mu    sync.Mutex
 	notes []journal.Note

@@ -12,7 +12,8 @@ import (
 	"github.com/lullhq/lull/internal/terminal"
 )
 
-// Narrator writes one line for each decision, in the words of the design. It is a journal.Journal.
+// Narrator writes one line for each decision, in the words of the design. A Narrator is a
+// journal.Journal.
 type Narrator struct {
 	mu    sync.Mutex
 	out   io.Writer
@@ -130,7 +131,7 @@ const (
 	sameSuperseded  = journal.Superseded + " same version"
 )
 
-// tell returns the line for a note. It returns an empty word if the step has no line.
+// tell returns the line for a note. The function returns an empty word if the step has no line.
 func tell(n journal.Note) (word, text string) {
 	step := n.Step
 	switch {

@@ -8,7 +8,7 @@ import (
 
 // Trouble writes only the lines about a sink that accepts no documents: the reason, and when the
 // sink has accepted a document again. During such a time it writes a new line only if the reason
-// changes. It is a journal.Journal.
+// changes. A Trouble is a journal.Journal.
 type Trouble struct {
 	*Narrator
 

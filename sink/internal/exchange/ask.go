@@ -17,7 +17,7 @@ const TypeJSON = "application/json"
 // documents.
 const MaxAnswer = 512 << 20
 
-// Error says that a request other than a write failed. It quotes no text of the answer.
+// Error says that a request other than a write failed. An Error quotes no text of the answer.
 type Error struct {
 	Kind   string // the kind of the sink
 	Status int    // the HTTP status, 0 if there was no answer
@@ -44,7 +44,7 @@ func (e *Error) Error() string {
 // Unwrap returns why there was no answer.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Is makes errors.Is match sink.ErrDenied if the engine denied the request. It matches sink.ErrAway
+// Is makes errors.Is match sink.ErrDenied if the engine denied the request. Is matches sink.ErrAway
 // if the engine cannot serve the request at the moment.
 func (e *Error) Is(target error) bool {
 	switch e.Status {
@@ -56,7 +56,8 @@ func (e *Error) Is(target error) bool {
 	return target == sink.ErrAway && e.Status >= http.StatusInternalServerError && e.Status != http.StatusNotImplemented
 }
 
-// Status returns the HTTP status of the *Error that err wraps. It returns 0 if err wraps no *Error.
+// Status returns the HTTP status of the *Error that err wraps. Status returns 0 if err wraps no
+// *Error.
 func Status(err error) int {
 	var e *Error
 	if errors.As(err, &e) {
@@ -103,8 +104,8 @@ func (c *Client) Read(a Answer, into any) error {
 	return nil
 }
 
-// Ask sends a request and reads the answer as Read does. It sends the body as JSON, unless the body
-// is nil.
+// Ask sends a request and reads the answer as Read does. Ask sends the body as JSON, unless the
+// body is nil.
 func (c *Client) Ask(ctx context.Context, method, path string, body, into any) error {
 	var text []byte
 	if body != nil {

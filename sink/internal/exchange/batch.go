@@ -133,7 +133,7 @@ func NewBounds(documents int, bytes int64) Bounds {
 	return Bounds{Documents: cmp.Or(max(documents, 0), 500), Bytes: cmp.Or(max(bytes, 0), 5<<20)}
 }
 
-// Cut returns how many entries fit into one request, and their size in bytes. It returns at least
+// Cut returns how many entries fit into one request, and their size in bytes. Cut returns at least
 // one entry.
 func (most Bounds) Cut(entries []Entry) (n int, bytes int64) {
 	for n, e := range entries {
@@ -156,8 +156,8 @@ func Body(entries []Entry) []byte {
 }
 
 // Push sends entries in as few requests as the bounds allow, one after another. The function send
-// makes one request. It returns one outcome for the whole request, or nil if it has set the outcome
-// of each op itself. ofOne says that the request was refused because of its contents.
+// makes one request. Push returns one outcome for the whole request, or nil if it has set the
+// outcome of each op itself. ofOne says that the request was refused because of its contents.
 //
 // Push sends such a request again in smaller parts, until the document to blame is alone. A request
 // has half as many documents after each refusal, and twice as many after each success. The bound on

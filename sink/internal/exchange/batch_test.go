@@ -117,7 +117,8 @@ func TestWhatHoldsTheRestBack(t *testing.T) {
 	}
 }
 
-// A document that no sink can store gets its outcome at once. It is not part of a request.
+// A document that no sink can store gets its outcome at once. Such a document is not part of a
+// request.
 func TestADocumentThatCannotBeSentIsNotEncoded(t *testing.T) {
 	t.Parallel()
 	ops := puts(3)

@@ -2,12 +2,12 @@
 // After each request it says whether the request may have reached the engine. If it did not, its
 // documents may be written again at once.
 //
-// A [Batch] is one call of Write. It divides the ops into requests and finds the document that
-// caused a refusal. It stops if the engine accepts nothing.
+// A [Batch] is one call of Write. The package divides the ops into requests and finds the document
+// that caused a refusal. The package stops if the engine accepts nothing.
 //
 // The package promises to send each request at most once: it does not repeat a request, and it does
-// not follow redirects. It does not send a request without credentials. It reads only a bounded
-// part of an answer.
+// not follow redirects. The package does not send a request without credentials. The package reads
+// only a bounded part of an answer.
 package exchange
 
 import (
@@ -27,7 +27,7 @@ import (
 	"time"
 )
 
-// Client sends requests to one engine. It is safe for concurrent use.
+// Client sends requests to one engine. A Client is safe for concurrent use.
 type Client struct {
 	// Kind is the kind of the sink, and Product is the name of the engine. Errors name both.
 	Kind, Product string
@@ -43,7 +43,8 @@ type Client struct {
 	// Address is the address of the engine, without a slash at the end: see [ParseURL].
 	Address string
 	// Authenticate adds credentials to a request, by changing its headers. If Authenticate fails,
-	// the request is not sent. Its errors must not quote secrets. A nil Authenticate adds nothing.
+	// the request is not sent. The errors of Authenticate must not quote secrets. A nil
+	// Authenticate adds nothing.
 	Authenticate func(*http.Request) error
 	// Transport sends requests: see [NewTransport].
 	Transport http.RoundTripper
@@ -164,8 +165,8 @@ func checkHeaders(headers http.Header) error {
 	return nil
 }
 
-// ParseURL reads an engine's address, which must have one of the schemes. Its errors show the
-// example. They never quote the URL, because the URL might contain a password.
+// ParseURL reads an engine's address, which must have one of the schemes. The errors of ParseURL
+// show the example. They never quote the given URL, because the URL might contain a password.
 func ParseURL(text, example string, schemes ...string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {

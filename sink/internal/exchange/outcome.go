@@ -22,7 +22,7 @@ const (
 var Late = sink.Outcome{Kind: sink.Throttled, Apart: true, Reason: classNotSent}
 
 // Undelivered returns the outcome for all ops of a request whose answer did not arrive completely.
-// It returns false if the whole answer arrived.
+// Undelivered returns false if the whole answer arrived.
 func Undelivered(ctx context.Context, a Answer) (sink.Outcome, bool) {
 	switch {
 	case a.Err == nil:

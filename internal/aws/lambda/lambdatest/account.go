@@ -16,9 +16,9 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// Account is a fake AWS account. Its table has no rows, its queues accept every send and delete,
-// its state machine starts executions, and its bucket stores objects. A test can make each resource
-// missing.
+// Account is a fake AWS account. The table of the account has no rows, and its queues accept every
+// send and delete. The state machine starts executions, and the bucket stores objects. A test can
+// make each resource missing.
 type Account struct {
 	server *httptest.Server
 
@@ -126,8 +126,8 @@ func answer(body []byte) []byte {
 	return text
 }
 
-// object answers a request to S3. It stores and returns objects. Every other operation succeeds
-// without an effect.
+// object answers a request to S3. The fake bucket stores and returns objects. Every other operation
+// succeeds without an effect.
 func (a *Account) object(w http.ResponseWriter, r *http.Request, body []byte, lost bool) {
 	fail := func(status int, code string) {
 		w.WriteHeader(status)

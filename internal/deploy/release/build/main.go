@@ -1,7 +1,7 @@
 // Command build makes a release: `make release VERSION=v0.1.0`.
 //
-// The command writes a folder with all files of the release. It refuses if the working tree has
-// changes, if the version has no section in CHANGELOG.md, or if the folder exists.
+// The command writes a folder with all files of the release. The command refuses if the working
+// tree has changes, if the version has no section in CHANGELOG.md, or if the folder exists.
 //
 // Two builds of the same commit give the same bytes. All files have the time of the commit, and the
 // Go toolchain has the version that go.mod names.
@@ -100,8 +100,8 @@ func prepare(ctx context.Context, root, version string) (*making, error) {
 	return r, errors.Join(faults...)
 }
 
-// section returns the text below the heading of a version in the changelog. It returns an empty
-// text if that heading is missing. For a candidate, the heading is Unreleased.
+// section returns the text below the heading of a version in the changelog. The function returns an
+// empty text if that heading is missing. For a candidate, the heading is Unreleased.
 func section(changelog, version string) string {
 	heading := version
 	if release.IsCandidate(version) {

@@ -67,8 +67,8 @@ func (r *making) scratch() string { return filepath.Join(r.dir, ".scratch") }
 
 func (r *making) time() time.Time { return time.Unix(r.seconds, 0).UTC() }
 
-// make builds all files of the release. It builds the functions first, because the CDK app contains
-// the checksums of their zips.
+// make builds all files of the release. The method builds the functions first, because the CDK app
+// contains the checksums of their zips.
 func (r *making) make(ctx context.Context) error {
 	sums := make(map[string]string)
 	for _, arch := range slices.Sorted(maps.Keys(architectures)) {
@@ -226,7 +226,8 @@ func (r *making) completion(ctx context.Context) (files []entry, err error) {
 	return files, nil
 }
 
-// template runs the CDK app on this machine to get the template with parameters. It needs Node.
+// template runs the CDK app on this machine to get the template with parameters. The CDK app needs
+// Node.js.
 func (r *making) template(ctx context.Context) error {
 	const name = "lull.template.json"
 	path := filepath.Join(r.scratch(), name)
@@ -241,8 +242,8 @@ func (r *making) template(ctx context.Context) error {
 	return r.write(name, text)
 }
 
-// bom writes the bill of materials of a program in the format CycloneDX. It replaces the current
-// time by the time of the commit, and omits the checksums of the tool, which differ between
+// bom writes the bill of materials of a program in the format CycloneDX. The method replaces the
+// current time by the time of the commit, and omits the checksums of the tool, which differ between
 // machines.
 func (r *making) bom(ctx context.Context, path, name string) error {
 	text, err := r.run(ctx, nil, "go", "tool", "-modfile=tools/go.mod", "cyclonedx-gomod", "bin",

@@ -1,4 +1,4 @@
-// Package releasetest writes releases for tests. They have the layout of real releases.
+// Package releasetest writes releases for tests. These releases have the layout of real releases.
 package releasetest
 
 import (
@@ -18,8 +18,8 @@ import (
 )
 
 // Write writes a release for one architecture into a folder of releases: the zips of the functions,
-// and the file with their checksums. It returns the SHA-256 of the file with the checksums, and the
-// URL of the folder.
+// and the file with their checksums. Write returns the SHA-256 of the file with the checksums, and
+// the URL of the folder.
 func Write(t testing.TB, dir, version, arch string, program func(names.Program) []byte) (sum, at string) {
 	t.Helper()
 	var list strings.Builder
