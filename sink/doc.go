@@ -26,13 +26,13 @@
 //
 // This package is v0, like the packages setting, event, source, functions and sinktest: names and
 // signatures may change in any version, and the changelog reports it. Three needs are known. This
-// package can meet them without a change to existing sinks:
+// package can meet these needs without a change to existing sinks:
 //
 //   - One outcome for a whole request: such a sink gives every op of the request the same
 //     [Outcome]. A field of Capabilities will say so. index then halves a refused request until it
 //     finds the document to blame. The sink of package opensearch already does that itself.
-//   - Writes that are applied later: they need an OutcomeKind for "accepted, ask again". An
+//   - Writes that are applied later: such writes need an OutcomeKind for "accepted, ask again". An
 //     optional interface would say later what happened to the request. Decision 0054 says what else
 //     they need. Until then such a sink waits inside Write, or answers [Unknown].
-//   - Sinks without versions: Capabilities already have a field for them.
+//   - Sinks without versions: Capabilities already have a field for such sinks.
 package sink

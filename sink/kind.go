@@ -55,8 +55,8 @@ type Environment struct {
 	// get documents of other collections, unless its index is for one collection.
 	Collections []event.Collection
 	// Authenticate adds the credentials that the setting auth names to a request. Call Authenticate
-	// for every request, right before the request is sent. If it fails, send nothing. Nil means
-	// that the sink has no credentials.
+	// for every request, right before the request is sent. If Authenticate fails, send nothing. Nil
+	// means that the sink has no credentials.
 	Authenticate func(*http.Request) error
 	// Key returns the secret text that the setting auth names: an API key, or a key for signatures.
 	// Call Key for every request. Key reads the secret again from time to time, so that a rotated

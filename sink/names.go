@@ -7,7 +7,7 @@ import (
 	"github.com/lullhq/lull/event"
 )
 
-// Placeholder is a part of [Settings].Index. The name of the collection replaces it.
+// Placeholder is a part of [Settings].Index. The name of the collection replaces the placeholder.
 const Placeholder = "{collection}"
 
 // Names converts the name of a collection into the name of its index, and back.

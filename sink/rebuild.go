@@ -24,7 +24,7 @@ type Mirror interface {
 type Rebuilder interface {
 	Mirror
 
-	// Standing returns the index behind the name of a collection. If it returns ErrUnfit, the
+	// Standing returns the index behind the name of a collection. If Standing returns ErrUnfit, the
 	// error's text says why the index cannot be rebuilt as it is, and what to do.
 	Standing(ctx context.Context, c event.Collection) (Standing, error)
 	// Create makes an empty index that no reader finds. The index has the settings and the mapping

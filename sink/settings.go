@@ -10,7 +10,7 @@ import (
 // Settings are the settings of one sink: the settings that every kind of sink has, and the options
 // of its kind.
 type Settings struct {
-	// Kind names what the sink is; required.
+	// Kind is the name of the kind of sink; required.
 	Kind string `json:"kind"`
 	// URL is the address of a sink that outlives the process; required for a kind with
 	// [Kind.Schemes], empty for all other kinds.
@@ -22,11 +22,11 @@ type Settings struct {
 	// (docs/deploy.md says which attributes the queue must have). Empty means that the stack
 	// creates the queue.
 	LiveQueue string `json:"liveQueue"`
-	// Versions says whether the sink itself compares fences. Nil means that it does if its kind
-	// can.
+	// Versions says whether the sink itself compares fences. Nil means that the sink compares
+	// fences if its kind can.
 	Versions *bool `json:"versions"`
 	// ApplyDelay is how long the sink may still apply a request after lull hung up. Nil means 0s
-	// for a sink with versions, otherwise the default of its kind.
+	// for a sink with versions, and the default of its kind for another sink.
 	ApplyDelay *time.Duration `json:"applyDelay"`
 	// Unchanged says what happens to a document whose bytes the sink already has: "write" or
 	// "keep". Default "write".
@@ -81,7 +81,7 @@ type Auth struct {
 	// Kind is "none", "basic", "key" or "sigv4". Default "none".
 	Kind AuthKind `json:"kind"`
 	// SecretARN is the ARN of a secret. For the kind basic, the secret has the fields username and
-	// password. For the kind key, it has the field key, or it is only the key.
+	// password. For the kind key, the secret has the field key, or the secret is only the key.
 	SecretARN string `json:"secretARN"`
 	// KeyEnv names the environment variable that contains the key, for the kind key without
 	// SecretARN.
@@ -99,7 +99,7 @@ type Auth struct {
 }
 
 // Capabilities are what a sink can do. The protocol's times and the suite in package sinktest
-// follow from them.
+// follow from the capabilities.
 type Capabilities struct {
 	// Versions says that the sink refuses a write whose fence is smaller than the stored fence
 	// ([Newer]).

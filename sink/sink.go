@@ -81,11 +81,11 @@ type Sink interface {
 }
 
 // ErrDenied is the error of a sink that answers, but whose credentials do not allow the request.
-// Match it with errors.Is. Other requests may still be allowed.
+// Match ErrDenied with errors.Is. Other requests may still be allowed.
 var ErrDenied = errors.New("the sink denies access")
 
 // ErrAway is the error of a sink that answers, but cannot serve requests at the moment: it is
-// starting, overloaded or under maintenance. The same request may succeed later. Match it with
+// starting, overloaded or under maintenance. The same request may succeed later. Match ErrAway with
 // errors.Is.
 var ErrAway = errors.New("the sink is unavailable for now")
 

@@ -18,7 +18,7 @@ type locks struct {
 }
 
 // acquire locks all of docs at once, so that two callers never wait for each other. If ctx ends
-// first, it returns ctx's error.
+// first, acquire returns the error of ctx.
 func (l *locks) acquire(ctx context.Context, docs []shard.DocID) error {
 	for {
 		l.mu.Lock()

@@ -54,7 +54,7 @@ var (
 
 // Open opens the index in dir, and makes dir if it does not exist. Open returns a
 // *ForeignFolderError if the folder has other contents, and an *InUseError if it is already open.
-// Close it after use.
+// Close the Index after use.
 func Open(dir string) (*Index, error) {
 	marked, err := folderMarker.Claim(dir)
 	if err != nil {
@@ -180,8 +180,8 @@ func (x *Index) Close() error {
 	return nil
 }
 
-// begin reports whether the index is open. If it is, the index stays open until the caller calls
-// writing.Done.
+// begin reports whether the index is open. If the index is open, it stays open until the caller
+// calls writing.Done.
 func (x *Index) begin() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()

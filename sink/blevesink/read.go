@@ -176,8 +176,8 @@ func (x *Index) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error)
 		if whole != "" {
 			wanted = query.NewConjunctionQuery([]query.Query{match(whole, field), begins})
 		}
-		// Also match the last word as a whole word. The index holds stems, and a stem may be
-		// shorter than the typed beginning.
+		// The query also matches the last word as a whole word. The index holds stems, and a stem
+		// may be shorter than the typed beginning.
 		matches = query.NewDisjunctionQuery([]query.Query{matches, wanted})
 	}
 	if q.Collection != "" {

@@ -79,7 +79,7 @@ func (x *Index) prepare(ops []sink.Op, outcomes []sink.Outcome) []item {
 	return work
 }
 
-// apply compares the fences and writes one batch. While it runs, no other batch writes the same
+// apply compares the fences and writes one batch. While apply runs, no other batch writes the same
 // documents.
 func (x *Index) apply(ctx context.Context, work []item) []sink.Outcome {
 	outcomes := make([]sink.Outcome, len(work))

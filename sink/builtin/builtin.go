@@ -1,6 +1,6 @@
-// Package builtin links every kind of sink that comes with lull and can be deployed. Import it only
-// for this effect. A new kind is one package and one line in this file. A new kind also needs an
-// index function that links the kind. A test of package functions checks that.
+// Package builtin links every kind of sink that comes with lull and can be deployed. Import this
+// package only for this effect. A new kind is one package and one line in this file. A new kind
+// also needs an index function that links the kind. A test of package functions checks that.
 //
 // Package local, in a folder below this one, links the kinds of sinks that work in one process
 // only. A Lambda function must not link those kinds.

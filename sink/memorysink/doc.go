@@ -1,7 +1,7 @@
 // Package memorysink is the sink kind "memory": a search engine in the memory of one process. `lull
-// dev` writes to it if there are no settings. Tests and the simulator use it, too.
+// dev` writes to this sink if there are no settings. Tests and the simulator also use this sink.
 //
-// It implements every part of package sink: versions, marks, generations, rebuilding. All documents
-// are lost when the process ends. No request fails unless a test scripts answers or sets a rule. A
-// [Sink] is safe for concurrent use. Time comes from a clock.Clock.
+// The sink implements every part of package sink: versions, marks, generations and rebuilding. All
+// documents are lost when the process ends. No request fails unless a test scripts answers or sets
+// a rule. A [Sink] is safe for concurrent use. Time comes from a clock.Clock.
 package memorysink

@@ -36,8 +36,8 @@ type Answer struct {
 // false, the sink applies the op.
 type Rule func(op sink.Op) (Answer, bool)
 
-// Sink keeps documents in memory. For each op it uses a scripted answer first, then the rule.
-// Otherwise it applies the op.
+// Sink keeps documents in memory. For each op, the sink first uses a scripted answer, and then the
+// rule. If neither gives an answer, the sink applies the op.
 type Sink struct {
 	clk clock.Clock
 	set Settings

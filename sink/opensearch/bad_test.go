@@ -248,8 +248,8 @@ func TestABadSinkKeepsEveryMessage(t *testing.T) {
 	}
 }
 
-// If one document is to blame, it becomes a dead letter with the reason, and the other document is
-// written.
+// If one document is to blame, that document becomes a dead letter with the reason, and the other
+// document is written.
 func TestABadDocumentIsADeadLetter(t *testing.T) {
 	t.Parallel()
 	ofRequest := func(answer handler) func(*bad) handler {

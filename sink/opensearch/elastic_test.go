@@ -177,8 +177,8 @@ func elasticOnly(t *testing.T) {
 }
 
 // Since 9.2, Elasticsearch stores vectors separately from documents, unless the index has another
-// setting. lull's template has that setting. An index without it also returns vectors, but not
-// digit for digit, so it has no generation.
+// setting. lull's template has that setting. An index without this setting also returns vectors,
+// but not digit for digit, so it has no generation.
 func TestRealElasticsearchGivesVectorsBack(t *testing.T) {
 	t.Parallel()
 	server(t)

@@ -235,8 +235,8 @@ func TestRealServerTakesTheFenceAsExternalVersion(t *testing.T) {
 	write(t, s, sink.Newer, put("content#a", 1_700_000_000_000_000, `{}`))
 }
 
-// After OpenSearch has forgotten a delete, it applies an older write. This is why the row must
-// refuse that write.
+// After OpenSearch has forgotten a delete, it applies an older write. Therefore the row of the
+// document must refuse the older write.
 func TestRealServerForgetsDeletes(t *testing.T) {
 	t.Parallel()
 	s := real(t, nil)

@@ -160,10 +160,10 @@ const (
 	templateMark     = "whole_numbers" // a rule in lull's template
 )
 
-// addMeta adds lull's own member to a mapping that lacks it. Without it, a strict mapping would
-// refuse every document. If dynamic is set, addMeta also adds the rules for new fields from lull's
-// template, unless the mapping has such rules. lull's template does not match the names of indices
-// that a rebuild creates.
+// addMeta adds lull's own member to a mapping that lacks it. Without this member, a strict mapping
+// would refuse every document. If dynamic is set, addMeta also adds the rules for new fields from
+// lull's template, unless the mapping has such rules. lull's template does not match the names of
+// indices that a rebuild creates.
 func addMeta(mapping object, dynamic bool) error {
 	var t struct {
 		Template struct {

@@ -31,16 +31,16 @@ type Options struct {
 	Versions bool
 	// Product is the expected engine. The sink refuses to write to another product.
 	Product Product
-	// Serverless omits from requests what serverless collections do not support. Do not set it
-	// together with Versions.
+	// Serverless omits from requests what serverless collections do not support. Do not set
+	// Serverless together with Versions.
 	Serverless bool
-	// Authenticate adds credentials to a request, by changing its headers. The sink calls it for
-	// every request. If Authenticate fails, the request is not sent. The errors of Authenticate
-	// must not quote secrets. A nil Authenticate adds nothing.
+	// Authenticate adds credentials to a request, by changing its headers. The sink calls
+	// Authenticate for every request. If Authenticate fails, the request is not sent. The errors of
+	// Authenticate must not quote secrets. A nil Authenticate adds nothing.
 	Authenticate func(*http.Request) error
 	// Template is the name of the index template. Empty means "lull".
 	Template string
-	// Transport sends requests. If it is nil, New makes a transport, which Close closes.
+	// Transport sends requests. If Transport is nil, New makes a transport, which Close closes.
 	Transport http.RoundTripper
 }
 

@@ -16,7 +16,8 @@ const (
 	Elasticsearch         // versions 8 and 9, without the serverless projects
 )
 
-// productHeader is a header in every answer of Elasticsearch 8 and 9. OpenSearch never sends it.
+// productHeader is a header in every answer of Elasticsearch 8 and 9. OpenSearch never sends this
+// header.
 const productHeader = "X-Elastic-Product"
 
 // ErrProduct is the error if the engine is another product than the settings say.

@@ -138,7 +138,7 @@ func (s *Sink) sources(ctx context.Context, docs []shard.DocID, parts any) ([]js
 
 // withVectors is a path that makes Elasticsearch return vectors inside their documents. Since 9.2,
 // Elasticsearch stores vectors separately, unless the index has another setting (see Template).
-// Before 9.2, it refuses this parameter.
+// Before 9.2, Elasticsearch refuses this parameter.
 const withVectors = "/_mget?_source=true&_source_exclude_vectors=false"
 
 // copied is one document in an answer of _mget.

@@ -66,8 +66,8 @@ func (t *targets) expect(name, index string) {
 	t.next[name] = index
 }
 
-// moved reports whether a switch of the name to the index was expected. If it was, moved records
-// that the name was switched.
+// moved reports whether a switch of the name to the index was expected. If the switch was expected,
+// moved records that the name was switched.
 func (t *targets) moved(name, index string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

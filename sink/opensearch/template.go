@@ -21,7 +21,7 @@ import (
 //go:embed template.json
 var templateText []byte
 
-// vectorsInside is a setting of Elasticsearch since 9.2. Set to false, it makes the engine return
+// vectorsInside is a setting of Elasticsearch since 9.2. The value false makes the engine return
 // documents as they were written. By default, the engine stores vectors separately.
 const vectorsInside = "index.mapping.exclude_source_vectors"
 
@@ -92,7 +92,7 @@ func (s *Sink) Preparation() (string, error) {
 
 func (s *Sink) templatePath() string { return "/_index_template/" + url.PathEscape(s.Options.Template) }
 
-// Prepare installs the index template, or replaces it. Existing indices keep their mapping, and the
+// Prepare installs or replaces the index template. Existing indices keep their mapping, and the
 // names from earlier calls stay in the template. Prepare fails if lull's template would replace a
 // template of the user for an index.
 func (s *Sink) Prepare(ctx context.Context) error {

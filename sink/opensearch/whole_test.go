@@ -14,7 +14,8 @@ import (
 	"github.com/lullhq/lull/sink/opensearch"
 )
 
-// net/http would repeat a request on a connection that was used before. The sink must not.
+// net/http would repeat a request on a connection that was used before. The sink must not repeat
+// the request.
 func TestNothingIsRepeatedOnAUsedConnection(t *testing.T) {
 	t.Parallel()
 	var bad atomic.Bool

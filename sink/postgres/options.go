@@ -24,8 +24,8 @@ type Options struct {
 	Settings
 
 	// URL is the server's address and the database: postgres://host:5432/database. The URL has no
-	// credentials and no query. If it names no database, PostgreSQL uses the database with the name
-	// of the user.
+	// credentials and no query. If the URL names no database, PostgreSQL uses the database with the
+	// name of the user.
 	URL string
 	// Index is the name of a collection's table; {collection} is replaced by the collection's name.
 	// Without {collection}, Index is one table for one collection. Empty means "{collection}".
@@ -37,8 +37,8 @@ type Options struct {
 	// alone. 0 means 500 documents, or 5 MB.
 	BulkDocuments int
 	BulkBytes     int64
-	// Login returns the user and the password of a connection. If Login is nil, they come from User
-	// and the environment: PGUSER, PGPASSWORD and the password file.
+	// Login returns the user and the password of a connection. If Login is nil, the user and the
+	// password come from User and the environment: PGUSER, PGPASSWORD and the password file.
 	Login sink.Login
 	// Application is the name of this program in the server's list of connections. Empty means
 	// "lull".

@@ -99,10 +99,10 @@ func (s *Sink) create(ctx context.Context, conn *pgconn.PgConn, index string) er
 	return nil
 }
 
-// Prepare creates the tables of the known collections. If the settings name a field for vectors, it
-// also creates the extension pgvector. An existing table keeps its contents. If an existing table
-// does not fit the settings, the error contains the statement that changes the table. On a large
-// table that statement takes long, and blocks all writes.
+// Prepare creates the tables of the known collections. If the settings name a field for vectors,
+// Prepare also creates the extension pgvector. An existing table keeps its contents. If an existing
+// table does not fit the settings, the error contains the statement that changes the table. On a
+// large table that statement takes long, and blocks all writes.
 func (s *Sink) Prepare(ctx context.Context) error {
 	conn, err := s.pool.get(ctx)
 	if err != nil {
@@ -132,8 +132,8 @@ func (s *Sink) Prepare(ctx context.Context) error {
 	return nil
 }
 
-// Preparation returns the statements that create the tables. Operators can put them into a
-// migration.
+// Preparation returns the statements that create the tables. Operators can put these statements
+// into a migration.
 func (s *Sink) Preparation() (string, error) {
 	var all []string
 	if s.Vector.Field != "" {

@@ -78,7 +78,8 @@ func (s *Sink) halve(ctx context.Context, conn *pgconn.PgConn, b *exchange.Batch
 	}
 	b.All(entries, inTable(o, entries[0].Index))
 	if b.Saw(o) {
-		// This server may not accept writes. The next connection may reach another server.
+		// This server possibly does not accept writes. The next connection may reach another
+		// server.
 		bye(conn)
 	}
 }

@@ -26,8 +26,8 @@ const (
 // Places returns all places.
 func Places() []Place { return []Place{Empty, Unmapped, Aliased, Templated, Beside, ReadOnly} }
 
-// Owned says what a kind of sink must do at a place, and how to create the place. Or it says why
-// the engine cannot have such a place.
+// Owned says what a kind of sink must do at a place, and how to create the place. If the engine
+// cannot have such a place, Owned says why.
 type Owned struct {
 	// None says why a user of the engine cannot have such a place, or why lull never meets it. If
 	// None is set, the other fields are empty.
@@ -70,8 +70,8 @@ func Own(t *testing.T, kind string, table map[Place]Owned) {
 	}
 }
 
-// check calls everything that lull calls on a sink. After each step it checks that what belongs to
-// the user is unchanged.
+// check calls everything that lull calls on a sink. After each call, check compares everything that
+// belongs to the user with the state before.
 func (o Owned) check(t *testing.T, s sink.Sink, theirs func(t *testing.T) string) {
 	t.Helper()
 	was := theirs(t)
@@ -97,7 +97,7 @@ func (o Owned) check(t *testing.T, s sink.Sink, theirs func(t *testing.T) string
 		same("preparing")
 	}
 	op := put(docID("content", "a"), 1, `{"title":"lull wrote this","n":1}`)
-	kinds(t, outcomes(t.Context(), t, s, []sink.Op{op}), o.Put)
+	checkKinds(t, outcomes(t.Context(), t, s, []sink.Op{op}), o.Put)
 	same("writing")
 	o.reads(t, s)
 	if o.Put != sink.Applied {
@@ -112,7 +112,7 @@ func (o Owned) check(t *testing.T, s sink.Sink, theirs func(t *testing.T) string
 	}
 	gone := del(op.Doc, 2)
 	gone.Present = true
-	kinds(t, outcomes(t.Context(), t, s, []sink.Op{gone}), sink.Applied)
+	checkKinds(t, outcomes(t.Context(), t, s, []sink.Op{gone}), sink.Applied)
 	same("deleting")
 }
 

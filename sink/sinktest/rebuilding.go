@@ -49,14 +49,14 @@ var rebuilding = []duty{
 		a, d, e := docID("content", "a"), docID("content", "d"), docID("content", "e")
 		b.apply(t, put(a, 10, `{"n":1}`), put(d, 10, `{"n":1}`), put(e, 10, `{"n":1}`))
 		newer := []sink.Op{put(a, 11, `{"n":2}`), del(d, 11)}
-		kinds(t, r.Into(rebuilt, into).Write(t.Context(), newer), sink.Applied, sink.Applied)
+		checkKinds(t, r.Into(rebuilt, into).Write(t.Context(), newer), sink.Applied, sink.Applied)
 		b.fill(t, r, from, into)
 		want := []sink.Versioned{{ID: "a", Version: 11}, {ID: "e", Version: 10}}
 		walked(t, r, into, want)
 		out, err := r.Transfer(t.Context(), rebuilt, from, into, []string{"a", "missing", "e"})
 		must(t, err)
-		kinds(t, out, sink.Newer, sink.Applied, sink.Applied)
-		kinds(t, r.Erase(t.Context(), rebuilt, into, []sink.Versioned{{ID: "a", Version: 10}, {ID: "e", Version: 10}}),
+		checkKinds(t, out, sink.Newer, sink.Applied, sink.Applied)
+		checkKinds(t, r.Erase(t.Context(), rebuilt, into, []sink.Versioned{{ID: "a", Version: 10}, {ID: "e", Version: 10}}),
 			sink.Newer, sink.Applied)
 		walked(t, r, into, want[:1])
 	}},
@@ -64,14 +64,14 @@ var rebuilding = []duty{
 		r, from, into := b.beside(t)
 		old, next := put(docID("content", "a"), 10, `{"n":1}`), put(docID("content", "a"), 11, `{"n":2}`)
 		b.apply(t, old)
-		kinds(t, r.Into(rebuilt, into).Write(t.Context(), []sink.Op{next}), sink.Applied)
+		checkKinds(t, r.Into(rebuilt, into).Write(t.Context(), []sink.Op{next}), sink.Applied)
 		for range 2 {
 			must(t, r.Switch(t.Context(), rebuilt, from, into))
 		}
 		b.holds(t, next)
 		last := put(docID("content", "a"), 12, `{"n":3}`)
 		b.apply(t, last) // this write uses the collection's name: the sink must accept that the name was switched
-		kinds(t, r.Into(rebuilt, into).Write(t.Context(), []sink.Op{last}), sink.Applied)
+		checkKinds(t, r.Into(rebuilt, into).Write(t.Context(), []sink.Op{last}), sink.Applied)
 		for range 2 {
 			must(t, r.Settle(t.Context(), into))
 		}
@@ -91,7 +91,7 @@ var rebuilding = []duty{
 		b.apply(t, op)
 		must(t, r.Drop(t.Context(), into))
 		next := r.Into(rebuilt, into)
-		kinds(t, next.Write(t.Context(), []sink.Op{op, del(op.Doc, 10)}), sink.Configuration, sink.Configuration)
+		checkKinds(t, next.Write(t.Context(), []sink.Op{op, del(op.Doc, 10)}), sink.Configuration, sink.Configuration)
 		if _, err := r.Transfer(t.Context(), rebuilt, from, into, []string{"a"}); err != nil {
 			t.Fatal(err)
 		}

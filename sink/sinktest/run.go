@@ -37,7 +37,7 @@ type Options struct {
 	// ForgetsDeletes allows a sink with versions to apply a write that is older than a delete.
 	ForgetsDeletes bool
 	// NoHugeNumbers says that the sink rejects a document with a number that is too large for a
-	// float64. Without it, the sink must store such a document.
+	// float64. If NoHugeNumbers is not set, the sink must store such a document.
 	NoHugeNumbers bool
 	// Recreate deletes the indices of a sink and creates them again under the same names, as an
 	// administrator could without lull. Recreate returns the sink. Recreate is required if
@@ -45,8 +45,8 @@ type Options struct {
 	Recreate func(t *testing.T, s Sink) Sink
 	// Rebuilds says that New returns a sink.Rebuilder.
 	Rebuilds bool
-	// Refresh makes written documents visible to All and Search. Nil means that they are visible at
-	// once.
+	// Refresh makes written documents visible to All and Search. Nil means that written documents
+	// are visible at once.
 	Refresh func(t *testing.T, s Sink)
 }
 
@@ -139,7 +139,7 @@ func outcomes(ctx context.Context, t *testing.T, s sink.Sink, ops []sink.Op) []s
 func (b *bundle) write(t *testing.T, ops []sink.Op, want ...sink.OutcomeKind) []sink.Outcome {
 	t.Helper()
 	got := outcomes(t.Context(), t, b.sink, ops)
-	kinds(t, got, want...)
+	checkKinds(t, got, want...)
 	return got
 }
 
@@ -153,7 +153,7 @@ func (b *bundle) rejects(t *testing.T, op sink.Op) {
 }
 
 // kinds checks the kinds of outcomes. If want has one kind, every outcome must have that kind.
-func kinds(t *testing.T, got []sink.Outcome, want ...sink.OutcomeKind) {
+func checkKinds(t *testing.T, got []sink.Outcome, want ...sink.OutcomeKind) {
 	t.Helper()
 	if len(want) > 1 && len(got) != len(want) {
 		t.Fatalf("%d outcomes, want %v", len(got), want)

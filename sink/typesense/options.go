@@ -23,7 +23,7 @@ type Options struct {
 	// collection of lull. Empty means "{collection}".
 	Index string
 	// Collections are the collections that are known to be written to this sink. Prepare creates
-	// them in Typesense.
+	// these collections in Typesense.
 	Collections []event.Collection
 	// BulkDocuments and BulkBytes limit one request. A document larger than BulkBytes is sent
 	// alone. 0 means 500 documents, or 5 MB.
@@ -33,7 +33,7 @@ type Options struct {
 	Fields []string
 	// Key returns the API key. If Key is nil, every request fails.
 	Key func(context.Context) (string, error)
-	// Transport sends requests. If it is nil, New makes a transport, which Close closes.
+	// Transport sends requests. If Transport is nil, New makes a transport, which Close closes.
 	Transport http.RoundTripper
 }
 

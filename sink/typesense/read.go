@@ -75,7 +75,8 @@ func (k kept) stored(c event.Collection) (sink.Stored, bool, error) {
 	return m.Stored(event.DocID(string(c)+"#"+k.ID), plain), ok, err
 }
 
-// Get returns the document, or false if it is missing or lull did not write it.
+// Get returns the document. It returns false if the document is missing or lull did not write the
+// document.
 func (s *Sink) Get(ctx context.Context, doc event.DocID) (sink.Stored, bool, error) {
 	index, ok := s.names.Index(doc.Collection())
 	if !ok {

@@ -29,8 +29,8 @@ func tokenContext() context.Context {
 	return context.WithValue(context.Background(), oauth2.HTTPClient, &http.Client{Timeout: tokenTimeout})
 }
 
-// bearer adds a token to a request. If the credentials belong to a person, it also adds the project
-// that pays.
+// bearer adds a token to a request. If the credentials belong to a person, bearer also adds the
+// project that pays.
 func bearer(from oauth2.TokenSource, quota string, r *http.Request) error {
 	token, err := from.Token()
 	if err != nil {

@@ -29,9 +29,9 @@ type Options struct {
 	MimeType string
 	// Parallel is how many requests of one Write run at the same time. 0 means 16.
 	Parallel int
-	// Authenticate adds credentials to a request, by changing its headers. The sink calls it for
-	// every request. If Authenticate fails, the request is not sent. The errors of Authenticate
-	// must not quote secrets. A nil Authenticate adds nothing.
+	// Authenticate adds credentials to a request, by changing its headers. The sink calls
+	// Authenticate for every request. If Authenticate fails, the request is not sent. The errors of
+	// Authenticate must not quote secrets. A nil Authenticate adds nothing.
 	Authenticate func(*http.Request) error
 }
 

@@ -288,7 +288,7 @@ func TestAnswers(t *testing.T) {
 }
 
 // After a receiver has said that it accepts nothing, only requests that are already running reach
-// it.
+// the receiver.
 func TestTheRestIsNotSentWhereNothingIsTaken(t *testing.T) {
 	t.Parallel()
 	ops := make([]sink.Op, 200)

@@ -15,7 +15,7 @@
 // With Options.Versions, the receiver compares fences, and answers 409 to a smaller fence. Without
 // Versions, the last write wins.
 //
-// Requests do not follow redirects or use a proxy. The sink sends them only to addresses of the
+// Requests do not follow redirects or use a proxy. The sink sends requests only to addresses of the
 // public internet, unless the settings say that the receiver is in a private network. Errors and
 // reasons contain neither secrets nor documents.
 package webhook

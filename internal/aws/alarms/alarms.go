@@ -17,7 +17,7 @@ type Alarm struct {
 	Kind string // the name of the alarm's page in docs/runbook
 	Says string // what is wrong, in one sentence
 	// Of are the metrics that the alarm watches. The alarm adds up several metrics. If Statistic is
-	// Maximum, it uses the greatest of them.
+	// Maximum, the alarm uses the greatest value.
 	Of []Metric
 	// Minus are metrics to subtract from Of. Of then has one metric.
 	Minus     []Metric

@@ -88,11 +88,11 @@ func OnIndex(name string, c *config.Config) Metric {
 }
 
 // Metrics returns all metrics of the alarm. The expression uses the names m0, m1 and so on for
-// them.
+// these metrics.
 func (a Alarm) Metrics() []Metric { return append(append([]Metric(nil), a.Of...), a.Minus...) }
 
 // Expression returns the metric math of an alarm on several metrics. A metric without data in a
-// period counts as 0. Otherwise the sum and the maximum would also have no data.
+// period counts as 0. If it had no data, the sum and the maximum would also have no data.
 func (a Alarm) Expression() string {
 	filled := make([]string, len(a.Of)+len(a.Minus))
 	for i := range filled {

@@ -1,7 +1,7 @@
 // Package client makes the settings for all clients of AWS services. All packages below
-// internal/aws use it.
+// internal/aws use these settings.
 //
-// It has four rules.
+// The package follows four rules.
 //
 //   - FromEnv makes the settings of every client from the environment that Lambda gives a function.
 //     The package does not use the SDK's config package. That package reads profiles, single

@@ -60,7 +60,7 @@ func Denied(code string) bool { return slices.Contains(denials, code) }
 
 // Final explains an error that a retry cannot fix.
 type Final struct {
-	Says  string   // what is wrong and how to fix it; Explain writes it after the subject
+	Says  string   // what is wrong and how to fix the error; Explain writes this text after the subject
 	Codes []string // the codes of the error, in the spelling of Code; empty means the codes of Denied
 }
 

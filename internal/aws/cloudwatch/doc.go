@@ -1,5 +1,5 @@
 // Package cloudwatch reads the metrics of a stack, for `lull console --aws`.
 //
-// It reads many metrics with one request. The package sends no request by itself, because AWS bills
-// each metric of a request.
+// The package reads many metrics with one request. The package sends no request by itself, because
+// AWS bills each metric of a request.
 package cloudwatch

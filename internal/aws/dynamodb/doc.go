@@ -14,9 +14,9 @@
 //     requests these keys again.
 //
 // Dead letters and scheduled events are items of the same table. Their keys begin with "!dead#" and
-// "!sched#". Only these items have the attributes of the index "waiting". So the index contains
-// only them, and a write of a document's row never costs an index write. The bodies of messages are
-// in S3.
+// "!sched#". Only these items have the attributes of the index "waiting". So the index contains no
+// rows of documents, and a write of such a row never costs an index write. The bodies of messages
+// are in S3.
 //
 // The index has eight partitions for each kind of item. A hash of the item's id selects the
 // partition, and items in a partition are sorted by time. The time is not part of the partition, so

@@ -50,7 +50,7 @@ func TestTheTableKeepsThePromisesOfAShardStore(t *testing.T) {
 }
 
 // If a service accepts overlapping paths, the suite above does not prove that every expression of
-// the protocol is valid. This test shows whether the service refuses them.
+// the protocol is valid. This test shows whether the service refuses overlapping paths.
 func TestTheEmulatorRefusesWhatDynamoDBRefuses(t *testing.T) {
 	t.Parallel()
 	cfg := awstest.Emulator(t)

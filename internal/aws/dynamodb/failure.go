@@ -7,7 +7,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// failure explains an error of DynamoDB. All methods use it, except for refused conditions.
+// failure explains an error of DynamoDB. All methods use failure, except for refused conditions.
 func (t *Table) failure(doing string, err error) error {
 	if client.Throttled(client.Code(err)) {
 		return fmt.Errorf("%s: %w: %w", doing, shard.ErrThrottled, err)

@@ -192,8 +192,8 @@ func (w *world) run(jobs []func(*Letters) error) {
 }
 
 // Several callers park and drop dead letters of one message at the same time. Answers are lost, and
-// callers are killed. A stored dead letter always has its message, or a drop of it stopped half way
-// and can be completed. If no caller was killed, no unused object or item remains.
+// callers are killed. A stored dead letter always has its message, or a Drop stopped half way and
+// can be completed. If no caller was killed, no unused object or item remains.
 func TestNoDeadLetterLosesItsMessage(t *testing.T) {
 	t.Parallel()
 	seeds := 20_000

@@ -129,8 +129,8 @@ func (m messages) current(ctx context.Context, id string, r ref) (ref, bool, err
 	return r, there && r.token != "", err
 }
 
-// release removes the reference of a dead letter. With the last reference it also removes the
-// message. If release was interrupted, another call completes it.
+// release removes the reference of a dead letter. With the last reference, release also removes the
+// message. If a call of release was interrupted, another call completes the removal.
 func (m messages) release(ctx context.Context, doing, id string, r ref) error {
 	it, err := m.table.change(ctx, doing, shard.Write{
 		Doc: r.item(), Cond: []shard.Clause{equal(refAttr(id), r.token), equal(attrObject, r.object)},

@@ -10,7 +10,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// attrs lists all attributes of a row. The list is made once.
+// attrs lists all attributes of a row.
 var attrs = shard.Attrs()
 
 // encode returns a value in the form in which DynamoDB stores it. Order keys are binary, and sets

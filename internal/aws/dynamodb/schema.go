@@ -9,7 +9,7 @@ import (
 )
 
 // The names of the table's keys, attributes and index. Package infra and the tests create the table
-// with them.
+// with these names.
 const (
 	PartitionKey   = "doc"                       // string: the id of a document, or "!..." for an item of lull itself
 	IndexName      = "waiting"                   // the index of dead letters and scheduled events, in the order of their time

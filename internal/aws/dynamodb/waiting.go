@@ -167,7 +167,7 @@ func (t *Table) next(ctx context.Context, s *stream, to string, size int) error 
 }
 
 // countWaiting counts the items of a kind that match a filter. countWaiting stops when the count
-// reaches atMost. more says that it did not read all items.
+// reaches atMost. more says that countWaiting did not read all items.
 func (t *Table) countWaiting(ctx context.Context, k kind, filter string, names map[string]string, values item,
 	atMost int,
 ) (n int, more bool, err error) {

@@ -313,7 +313,7 @@ func TestWhoParksWhileTheMessageGoesKeepsIt(t *testing.T) {
 }
 
 // A caller that drops a dead letter may be killed between any two calls. Afterwards, in one case,
-// the dead letter is only dropped again. In the other case, it is parked again first.
+// the dead letter is only dropped again. In the other case, the dead letter is parked again first.
 func TestDroppingThatEndedHalfWayGoesOn(t *testing.T) {
 	t.Parallel()
 	cfg := awstest.Emulator(t)

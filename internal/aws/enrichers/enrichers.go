@@ -1,5 +1,5 @@
 // Package enrichers opens the enrichers that the settings name, with their credentials. The
-// functions and the command line use it.
+// functions and the command line use this package.
 //
 // A secret is read when it is first needed, and again after a few minutes. An enricher that is a
 // Lambda function is invoked with one signed HTTP request. The SDK's client for Lambda would add

@@ -9,7 +9,7 @@ import (
 	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// Handler handles an invocation as bytes. Package aws-lambda-go calls it.
+// Handler handles an invocation as bytes. Package aws-lambda-go calls Invoke.
 type Handler interface {
 	Invoke(ctx context.Context, payload []byte) ([]byte, error)
 }

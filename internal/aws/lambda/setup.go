@@ -23,7 +23,7 @@ import (
 	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// The names of the environment variables. Most of them contain the name or the ARN of a resource.
+// The names of the environment variables. Most variables contain the name or the ARN of a resource.
 // The settings say what a function does.
 const (
 	EnvSink      = "LULL_SINK"           // the name of the sink in the settings
@@ -34,7 +34,7 @@ const (
 	EnvDeadQueue = "LULL_DEAD_QUEUE_URL" // the URL of the sink's dead-letter queue
 	EnvExpress   = "LULL_EXPRESS_ARN"    // the ARN of the sink's Express state machine
 	EnvStandard  = "LULL_STANDARD_ARN"   // the ARN of the sink's Standard state machine
-	EnvLogLevel  = "LULL_LOG_LEVEL"      // DEBUG, INFO, WARN or ERROR; INFO if it is missing
+	EnvLogLevel  = "LULL_LOG_LEVEL"      // DEBUG, INFO, WARN or ERROR; INFO if the variable is missing
 	// EnvSenders contains the ids of the roles that send messages as lull, separated by commas (ADR
 	// 0057).
 	EnvSenders = "LULL_SENDERS"
@@ -43,7 +43,7 @@ const (
 	EnvSettings = "LULL_SETTINGS"
 )
 
-// DLQTimeout is the time-out of the function dlq. The settings have no field for it.
+// DLQTimeout is the time-out of the function dlq. The settings have no field for this time-out.
 const DLQTimeout = 30 * time.Second
 
 // SettingsFile is the name of the settings file in the folder of a function's binary.
@@ -157,7 +157,7 @@ func (i *invocations) Invoke(ctx context.Context, payload []byte) ([]byte, error
 }
 
 // stackOf returns the name of the stack from the name of a function, which is
-// <stack>-<sink>-<function>. The metrics need it if the settings cannot be read.
+// <stack>-<sink>-<function>. The metrics need the name of the stack if the settings cannot be read.
 func stackOf(name, sink, function string) string {
 	stack, _ := strings.CutSuffix(name, "-"+sink+"-"+function)
 	return stack

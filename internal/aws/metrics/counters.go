@@ -27,7 +27,7 @@ const OldestAge = "OldestAge"
 
 // routine lists the counts that are only fields of a log line, and not metrics. Each metric costs
 // $0.30 a month, and neither an alarm nor the dashboard uses these counts. CloudWatch Logs Insights
-// can add them up.
+// can add up these counts.
 var routine = map[string]bool{
 	RowReads: true, RowWrites: true, RowRefusals: true, Name(journal.RowRefused): true,
 	Name(journal.Archived): true, Name(journal.Skipped): true, Name(journal.Admitted): true, Name(journal.Held): true,
@@ -75,7 +75,7 @@ func New(out io.Writer, base Base) *Counters {
 	return &Counters{base: base, out: out, tallies: map[place]*tally{}}
 }
 
-// Note counts a note. For some steps it adds the note's Count, for all other steps 1.
+// Note counts a note. For some steps, Note adds the Count of the note, and for all other steps 1.
 func (c *Counters) Note(n journal.Note) {
 	if n.Sink == "" {
 		n.Sink = c.base.Sink

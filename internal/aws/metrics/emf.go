@@ -25,8 +25,8 @@ const (
 // The dimensions of Freshness are Stack, Sink and Lane.
 const Freshness = "Freshness"
 
-// directive says which fields of a line are metrics. CloudWatch allows a hundred metrics in it; a
-// function has about fifty.
+// directive says which fields of a line are metrics. CloudWatch allows a hundred metrics in a
+// directive, and a function has about fifty.
 type directive struct {
 	Namespace  string
 	Dimensions [][]string

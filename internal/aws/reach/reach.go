@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// Place is the region and the account of a stack. The zero value means that they are unknown: then
-// only values that can never work are refused.
+// Place is the region and the account of a stack. The zero value means that region and account are
+// unknown: then only values that can never work are refused.
 type Place struct{ Region, Account string }
 
 // Kind is a kind of resource, for one use by a stack.

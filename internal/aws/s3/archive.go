@@ -81,7 +81,7 @@ func (a *Archive) Remove(ctx context.Context, n archive.Name) error {
 	return nil
 }
 
-// Rewrite writes an object. After that it removes the former versions of the object.
+// Rewrite writes an object. After the write, Rewrite removes the former versions of the object.
 func (a *Archive) Rewrite(ctx context.Context, n archive.Name, object []byte) error {
 	key := ArchivePrefix + string(n)
 	out, err := a.bucket.api.PutObject(ctx, &sdk.PutObjectInput{

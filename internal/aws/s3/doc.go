@@ -17,6 +17,6 @@
 //     is not retried.
 //
 // S3 answers "access denied" for a missing object if the caller may not list the bucket. A role
-// that reads flights therefore needs s3:ListBucket for their prefix. Without it, a finished flight
-// would look like a permission error.
+// that reads flights therefore needs s3:ListBucket for their prefix. Without this permission, a
+// finished flight would look like a permission error.
 package s3

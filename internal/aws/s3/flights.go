@@ -20,7 +20,7 @@ import (
 	"github.com/lullhq/lull/internal/seam/flight"
 )
 
-// The prefixes of keys. Roles and lifecycle rules use them, too.
+// The prefixes of keys. Roles and lifecycle rules also use these prefixes.
 const (
 	FlightPrefix    = "flights/"
 	DeadPrefix      = "dead/"
@@ -97,7 +97,8 @@ func (f *Flights) Get(ctx context.Context, id flight.ID) (*flight.Manifest, erro
 	return flight.Decode(b)
 }
 
-// Continue creates a checkpoint, unless it exists, and reports whether it did.
+// Continue creates a checkpoint, unless the checkpoint exists, and reports whether it created the
+// checkpoint.
 func (f *Flights) Continue(ctx context.Context, id flight.ID, n int, s flight.State) (bool, error) {
 	if err := checkID(id); err != nil {
 		return false, fmt.Errorf("create checkpoint: %w", err)

@@ -1,9 +1,9 @@
 // Package secret reads a user's name and password, a key, or headers of requests, from Secrets
 // Manager.
 //
-// A secret is read when it is first needed, and again after a few minutes. So a rotated password is
-// used soon. If a later read fails, the last value stays in use. Errors and logs never contain a
-// part of a secret.
+// A secret is read when a request first needs the secret, and again after a few minutes. So a
+// rotated password is used soon. If a later read fails, the last value stays in use. Errors and
+// logs never contain a part of a secret.
 //
 // The package makes the only request itself, and the SDK signs it. The SDK's client for Secrets
 // Manager would make the index function 200 KB larger.

@@ -1,5 +1,5 @@
 // Package sinks opens the sinks that the settings name, with their credentials. The functions, the
-// command line and the end-to-end tests use it.
+// command line and the end-to-end tests use this package.
 //
 // Passwords come from a secret or from the environment. Errors and logs never contain a password. A
 // secret is read when it is first needed, and again after a few minutes.
@@ -23,8 +23,8 @@ import (
 type Account struct {
 	// Getenv reads the variables that auth.userEnv and auth.passwordEnv name.
 	Getenv func(string) string
-	// AWS finds the credentials and the region of this process. Open calls it only if auth needs
-	// them.
+	// AWS finds the credentials and the region of this process. Open calls AWS only if auth needs
+	// such credentials.
 	AWS func(context.Context) (aws.Config, error)
 	// Folder is the folder for the kinds of sinks that keep their documents in files.
 	Folder string

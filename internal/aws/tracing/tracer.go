@@ -127,7 +127,7 @@ func (t *Tracer) spans(now time.Time) []span {
 	all, linked := []span{own}, make(map[spanContext]bool)
 	for i := range t.events {
 		n := &t.events[i]
-		from, _ := parse(n.Trace) // valid, because Note has checked it
+		from, _ := parse(n.Trace) // the trace is valid, because Note has checked it
 		if !linked[from] {
 			linked[from] = true
 			all[0].Links = append(all[0].Links, link{from.trace, from.span})

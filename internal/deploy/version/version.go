@@ -5,8 +5,9 @@
 //	go build -ldflags "-X github.com/lullhq/lull/internal/deploy/version.version=v0.1.0
 //	  -X github.com/lullhq/lull/internal/deploy/version.commit=0123abc"
 //
-// Otherwise both come from the build information that the go command writes into every binary. So a
-// program built with `go install github.com/lullhq/lull/cmd/lull@v0.1.0` knows its version.
+// In any other build, the version and the commit come from the build information that the go
+// command writes into every binary. So a program built with `go install
+// github.com/lullhq/lull/cmd/lull@v0.1.0` knows its version.
 package version
 
 import (
@@ -33,8 +34,8 @@ type Build struct {
 	Commit  string `json:"commit,omitempty"`  // the complete hash, or the hash that the linker set; empty if unknown
 	Changed bool   `json:"changed,omitempty"` // the working copy had uncommitted changes
 	Go      string `json:"go"`                // such as go1.26.8
-	OS      string `json:"os"`                // as Go names it
-	Arch    string `json:"arch"`              // as Go names it
+	OS      string `json:"os"`                // the name that Go uses
+	Arch    string `json:"arch"`              // the name that Go uses
 }
 
 // Of returns the build of this program.

@@ -23,7 +23,7 @@ import (
 // Folder is a folder with a subfolder for each bucket. A Folder is safe for concurrent use.
 type Folder struct{ root *os.Root }
 
-// Open opens a folder, and creates the folder if it does not exist. Close it after use.
+// Open opens a folder, and creates the folder if it does not exist. Close the Folder after use.
 func Open(dir string) (*Folder, error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, fmt.Errorf("make folder of buckets: %w", err)

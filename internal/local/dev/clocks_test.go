@@ -14,8 +14,8 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// The flows of docs/faults.md about clocks that differ, and about requests that the sink applies
-// after the caller has hung up.
+// The tests of this file play the flows of docs/faults.md about clocks that differ, and about
+// requests that the sink applies after the caller has hung up.
 
 // lagging is a sink that sometimes applies a request only after the caller has hung up, as late as
 // applyDelay allows.
@@ -65,9 +65,10 @@ func (l *lagging) apply(ops []sink.Op) []sink.Outcome {
 	return l.Sink.Write(context.Background(), ops)
 }
 
-// Lines 5, 30 and 36 of docs/faults.md, all at once, with the whole engine. Clocks differ as much
-// as the guard allows. Invocations are killed at any I/O, flights run twice, answers are lost, and
-// the sink applies requests late. The sink has no versions, so the last write wins.
+// This test plays the lines 5, 30 and 36 of docs/faults.md all at once, with the whole engine.
+// Clocks differ as much as the guard allows. Invocations are killed at any I/O, flights run twice,
+// answers are lost, and the sink applies requests late. The sink has no versions, so the last write
+// wins.
 func TestASinkWithoutVersionsNeverGoesBack(t *testing.T) {
 	t.Parallel()
 	seeds := 40

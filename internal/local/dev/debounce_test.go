@@ -18,7 +18,7 @@ import (
 	"github.com/lullhq/lull/sink/memorysink"
 )
 
-// The flows of docs/faults.md about bursts, flights and the queue.
+// The tests of this file play the flows of docs/faults.md about bursts, flights and the queue.
 
 func TestNeverQuietDocumentIsWrittenEveryMaxWait(t *testing.T) {
 	quiet2 := func(c *config.Config) {

@@ -25,7 +25,8 @@ import (
 	"github.com/lullhq/lull/sink/memorysink"
 )
 
-// The flows of docs/faults.md about deployments while flights are running.
+// The tests of this file play the flows of docs/faults.md about deployments while flights are
+// running.
 
 // The golden files contain a flight that the first release of schema 1 wrote. The golden files must
 // not be rewritten as long as lull reads that schema.
@@ -67,9 +68,9 @@ func oldFlight(t *testing.T, today *flight.Manifest) (*flight.Manifest, flight.S
 	return m, s
 }
 
-// Line 54 of docs/faults.md, with golden files. Today's code must finish a flight that the first
-// release of this schema began. Today's code must also write the same manifest and state, so that
-// the first release could finish today's flights.
+// This test is line 54 of docs/faults.md, with golden files. Today's code must finish a flight that
+// the first release of this schema began. Today's code must also write the same manifest and state,
+// so that the first release could finish today's flights.
 func TestOldAndNewCodeFinishEachOthersFlights(t *testing.T) {
 	first := func(c *config.Config) { // the settings with which the files were written
 		c.Debounce = config.Debounce{
@@ -214,8 +215,8 @@ func (s *scene) beside(change func(*config.Config)) *Engine {
 	return next
 }
 
-// Line 54 of docs/faults.md. Two builds with different settings receive and run turns at the same
-// time. Each build must finish flights that the other build began.
+// This test is line 54 of docs/faults.md. Two builds with different settings receive and run turns
+// at the same time. Each build must finish flights that the other build began.
 func TestTwoBuildsSideBySideFinishEachOthersFlights(t *testing.T) {
 	newer := func(c *config.Config) {
 		c.Debounce.Quiet, c.Debounce.MaxWait, c.Debounce.CapGrace, c.Debounce.MinInterval = 8*time.Second,

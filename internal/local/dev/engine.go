@@ -55,7 +55,7 @@ type Options struct {
 	Headers func(source.Headers) (payload.HeadersOf, error)
 	Pollers int         // how many receivers a lane has; 0 means one, with which a burst is least often split
 	Report  func(error) // called with errors that AWS would log, such as failed batches and failed executions; may be nil
-	// Folder keeps the state between runs; nil means that no state is kept. If it is set, call
+	// Folder keeps the state between runs; nil means that no state is kept. If Folder is set, call
 	// [Engine.Load].
 	Folder *Folder
 	// Step is the time that one point of [Engine.Recent] covers; 0 means a second.

@@ -18,7 +18,7 @@ import (
 const stateFile = "state.db"
 
 // Folder is a data folder. A Folder keeps the state of this run for the next run. The engine writes
-// to it during the run, so that even a killed process loses nothing.
+// to the Folder during the run, so that even a killed process loses nothing.
 type Folder struct {
 	*durable.Store
 	dir  string

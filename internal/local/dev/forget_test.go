@@ -45,7 +45,7 @@ const (
 	everyState  = 1<<iota - 1
 )
 
-// secret is content of the forgotten document. No other document contains it.
+// secret is content of the forgotten document. No other document contains the secret.
 const secret = "5ecret-content-of-alice"
 
 // A document may be in any combination of states. If forget says that nothing remains, no store of

@@ -24,7 +24,7 @@ import (
 	"github.com/lullhq/lull/sink/memorysink"
 )
 
-// The flows of docs/faults.md about what operators do and see.
+// The tests of this file play the flows of docs/faults.md about what operators do and see.
 
 // commits records only the freshness of the writes of each lane, because a resync makes millions of
 // notes.
@@ -64,9 +64,9 @@ func (s services) Decide(_ context.Context, _ *fault.Invocation, op fault.Op) fa
 	return fault.OK
 }
 
-// Line 50 of docs/faults.md. A full resync is sent at once, together with live changes of the same
-// documents. Services and sink need time for each call, so that the test would notice live changes
-// that wait behind the resync.
+// This test is line 50 of docs/faults.md. A full resync is sent at once, together with live changes
+// of the same documents. Services and sink need time for each call, so that the test would notice
+// live changes that wait behind the resync.
 func TestResyncBesideLiveTrafficKeepsLiveFresh(t *testing.T) {
 	documents := 100_000
 	if testing.Short() {
@@ -200,8 +200,8 @@ func (h hung) Write(ctx context.Context, ops []sink.Op) (out []sink.Outcome) {
 	return out
 }
 
-// Line 53 of docs/faults.md. An expected refusal is neither an error in the log nor an alarm. An
-// unexpected refusal is both.
+// This test is line 53 of docs/faults.md. An expected refusal is neither an error in the log nor an
+// alarm. An unexpected refusal is both.
 func TestExpectedRefusalsAreNeitherErrorsNorAlarms(t *testing.T) {
 	for name, c := range map[string]struct {
 		story func(s *scene)
@@ -298,8 +298,8 @@ func (s slow) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	return s.Sink.Write(ctx, ops)
 }
 
-// Line 20 of docs/faults.md. receive does all its work, but its answer is lost. The event source
-// mapping then keeps the whole batch.
+// This test is line 20 of docs/faults.md. The function receive does all its work, but its answer is
+// lost. The event source mapping then keeps the whole batch.
 func TestBatchWhoseAnswerIsLostIsJudgedAgain(t *testing.T) {
 	stage{}.play(t, func(s *scene) {
 		s.send(put(0, "done", 1))

@@ -13,7 +13,8 @@ import (
 	"github.com/lullhq/lull/sink/memorysink"
 )
 
-// The flows of docs/faults.md about the lease of a document and about commits.
+// The tests of this file play the flows of docs/faults.md about the lease of a document and about
+// commits.
 
 func TestRedeliveryDuringProcessingIsDeferred(t *testing.T) {
 	stage{sink: memorysink.Settings{Latency: 3 * time.Second}}.play(t, func(s *scene) {

@@ -112,8 +112,8 @@ func TestACollectionIsRebuiltBesideTheOneThatIsRead(t *testing.T) {
 				}
 				versions, gone := append([]int(nil), u.versions...), append([]bool(nil), u.gone...)
 				if !twice {
-					// From now on, the upstream publishes to the new collection. Then it sends all
-					// changes since the export, including deletes.
+					// From now on, the upstream publishes to the new collection. Then the upstream
+					// sends all changes since the export, including deletes.
 					for range changes / 20 {
 						u.change(newCollection)
 						s.wait(100 * time.Millisecond)

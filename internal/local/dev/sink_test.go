@@ -19,7 +19,7 @@ import (
 	"github.com/lullhq/lull/sink/memorysink"
 )
 
-// The flows of docs/faults.md about the answers of a sink.
+// The tests of this file play the flows of docs/faults.md about the answers of a sink.
 
 func TestRetryAfterSlowsAllFlightsDown(t *testing.T) {
 	stage{}.play(t, func(s *scene) {

@@ -12,7 +12,7 @@ import (
 	"github.com/lullhq/lull/sink/memorysink"
 )
 
-// The flows of docs/faults.md about which version is new.
+// The tests of this file play the flows of docs/faults.md about which version is new.
 
 func TestSameVersionOtherPayloadHasOneWinnerInEitherOrder(t *testing.T) {
 	x, y := put(0, "a", 5, `{"title":"x"}`), put(0, "a", 5, `{"title":"y"}`)

@@ -76,8 +76,8 @@ func openFile(path string, flag int, mode fs.FileMode) (*os.File, error) {
 	return root.OpenFile(name, flag, mode)
 }
 
-// Put sets the value of a key. The next Flush writes it as JSON, so the value must not change after
-// Put.
+// Put sets the value of a key. The next Flush writes the value as JSON, so the value must not
+// change after Put.
 func (s *Store) Put(room, key string, value any) { s.set(room, key, value) }
 
 // Delete removes a key.

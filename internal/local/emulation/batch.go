@@ -23,7 +23,7 @@ const Never = time.Duration(math.MaxInt64)
 // Batch contains the messages that a poller collects for one invocation.
 type Batch struct {
 	Max    int           // messages
-	Window time.Duration // how long it collects messages after the first one
+	Window time.Duration // how long the batch collects messages after the first one
 
 	Messages []queue.Message // the messages, as they were received
 	End      time.Duration   // when the window closes; Never before the first message
@@ -38,7 +38,7 @@ func NewBatch(limit int, window time.Duration) Batch {
 }
 
 // Fill receives up to n messages from the queue into the batch, and returns their number and bytes.
-// If n is 0, it receives as many as fit.
+// If n is 0, Fill receives as many messages as fit.
 func (b *Batch) Fill(q *Queue, now time.Duration, n int) (got, bytes int) {
 	for !b.Full && (n == 0 || got < n) {
 		m := q.Front(now)

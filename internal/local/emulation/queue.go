@@ -208,7 +208,7 @@ func (q *Queue) Next() (at time.Duration, ok bool) {
 	return at, ok
 }
 
-// Advance makes all messages visible whose time has come. A driver calls it before any other
+// Advance makes all messages visible whose time has come. A driver calls Advance before any other
 // method.
 func (q *Queue) Advance(now time.Duration) {
 	for m, ok := q.due.Due(now); ok; m, ok = q.due.Due(now) {

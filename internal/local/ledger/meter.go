@@ -43,7 +43,7 @@ func (m *Meter) Decide(ctx context.Context, v *fault.Invocation, op fault.Op) fa
 	return m.Next.Decide(ctx, v, op)
 }
 
-// Scanner returns a scanner that counts the returned rows. Decide cannot count them, because
+// Scanner returns a scanner that counts the returned rows. Decide cannot count these rows, because
 // op.Count of a scan is only the limit.
 func (m *Meter) Scanner(s shard.Scanner) shard.Scanner { return metered{s, m} }
 

@@ -88,8 +88,8 @@ func (r *recent) freshness(t time.Time, d time.Duration) {
 	s.fresh[s.seen*7%sample] = d
 }
 
-// Recent returns the latest steps with events, oldest first. With steps of a second, they cover ten
-// minutes.
+// Recent returns the latest steps with events, oldest first. With steps of a second, the result
+// covers ten minutes.
 func (l *Ledger) Recent() []Point {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/lullhq/lull/internal/seam/clock"
 )
 
-// MaxArchive is the largest size of an archive in memory, in bytes. If the archive exceeds it, the
+// MaxArchive is the largest size of an archive in memory, in bytes. If the archive is larger, the
 // oldest objects are deleted.
 const MaxArchive = 256 << 20
 

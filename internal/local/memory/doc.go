@@ -1,5 +1,5 @@
 // Package memory implements every store and service in memory. `lull dev`, tests and the simulator
-// use it in place of AWS.
+// use this package in place of AWS.
 //
 // Each implementation keeps the promises in the comments of its interface. The package passes the
 // same conformance suite as the implementation for AWS. [Shards] takes the place of a DynamoDB

@@ -113,7 +113,8 @@ func (f *Flights) Get(ctx context.Context, id flight.ID) (*flight.Manifest, erro
 	return flight.Decode(b)
 }
 
-// Continue creates a checkpoint, unless it exists. created says whether it did.
+// Continue creates a checkpoint, unless it exists. created says whether Continue created the
+// checkpoint.
 func (f *Flights) Continue(ctx context.Context, id flight.ID, n int, st flight.State) (created bool, err error) {
 	b, err := json.Marshal(st)
 	if err != nil {

@@ -28,7 +28,8 @@ func (forgetful) Put(string, string, any)                       {}
 func (forgetful) Delete(string, string)                         {}
 func (forgetful) Flush()                                        {}
 
-// stores reports whether a Keeper stores values. If it does not, a store need not create the value.
+// stores reports whether a Keeper stores values. If the Keeper stores nothing, a store need not
+// create a value for the Keeper.
 func stores(k Keeper) bool { return k != forgetful{} }
 
 // restore calls take with each key and value that the Keeper has stored in a room.

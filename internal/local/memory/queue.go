@@ -171,7 +171,8 @@ func (q *Queue) Delete(ctx context.Context, receipts []string) []error {
 	})
 }
 
-// entries calls do for each entry of a call. Then it gives visible messages to waiting receivers.
+// entries calls do for each entry of a call. After that, entries gives visible messages to waiting
+// receivers.
 func entries[T any](ctx context.Context, q *Queue, doing string, in []T,
 	do func(now time.Duration, entry *T) error,
 ) []error {

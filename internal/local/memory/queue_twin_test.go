@@ -59,7 +59,8 @@ func (q *plainQueue) find(receipt string) *plainMessage {
 	return nil
 }
 
-// handClock is a clock that the test sets. A call that waits on it ends at once with an error.
+// handClock is a clock that the test sets. A call that waits on this clock ends at once with an
+// error.
 type handClock struct{ now time.Time }
 
 func (c *handClock) pass(d time.Duration) { c.now = c.now.Add(d) }

@@ -107,8 +107,8 @@ func (q *Queue) offer(now time.Duration) {
 	q.rearm()
 }
 
-// fill gives a chunk of messages to a waiter. If the waiter has no window, it gets as many as fit
-// into its batch.
+// fill gives a chunk of messages to a waiter. If the waiter has no window, the waiter gets as many
+// messages as fit into its batch.
 func (w *waiter) fill(q *emulation.Queue, now time.Duration) {
 	n, first := chunk, len(w.Messages) == 0
 	if w.Window == 0 {

@@ -22,7 +22,7 @@ const buckets = 256
 // Shards is a table of rows. Each write is atomic, and every read is consistent.
 type Shards struct {
 	// Watch is called with each change of a row, in the order of the changes. Watch may be nil.
-	// Watch must neither wait nor use the table. Set it before any method is called.
+	// Watch must neither wait nor use the table. Set Watch before any method is called.
 	Watch func(before, after shard.Row)
 
 	keep    Keeper

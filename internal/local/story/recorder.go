@@ -18,7 +18,7 @@ type Recorder struct {
 	next  int
 }
 
-// Note keeps a note about a document. If the recorder is full, it drops the oldest note.
+// Note keeps a note about a document. If the recorder is full, the recorder drops the oldest note.
 func (r *Recorder) Note(n journal.Note) {
 	if n.Doc == "" {
 		return

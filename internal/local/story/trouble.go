@@ -7,8 +7,8 @@ import (
 )
 
 // Trouble writes only the lines about a sink that accepts no documents: the reason, and when the
-// sink has accepted a document again. During such a time it writes a new line only if the reason
-// changes. A Trouble is a journal.Journal.
+// sink has accepted a document again. While the sink accepts no documents, Trouble writes a new
+// line only if the reason changes. A Trouble is a journal.Journal.
 type Trouble struct {
 	*Narrator
 

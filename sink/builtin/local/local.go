@@ -1,6 +1,6 @@
 // Package local links the kinds of sinks that work in one process only. `lull dev` needs these
 // kinds, and so does a program that must distinguish them from kinds that can be deployed. Import
-// it only for this effect.
+// this package only for this effect.
 package local
 
 import (

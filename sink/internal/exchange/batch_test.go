@@ -32,8 +32,9 @@ func counts(b *Batch) map[sink.Outcome]int {
 	return counts
 }
 
-// Push must find the document to blame with a bounded number of requests. If it cannot, the
-// remaining documents are Throttled, which does not count as a refusal. No op may be applied twice.
+// Push must find the document to blame with a bounded number of requests. If Push cannot find the
+// document, the remaining documents are Throttled, which does not count as a refusal. No op may be
+// applied twice.
 func TestTheDocumentToBlameIsFound(t *testing.T) {
 	t.Parallel()
 	refused := sink.Outcome{Kind: sink.Refused, Apart: true, Reason: "bad"}

@@ -1,6 +1,6 @@
 // Package exchange sends HTTP requests to a search engine, for packages that implement a sink.
-// After each request it says whether the request may have reached the engine. If it did not, its
-// documents may be written again at once.
+// After each request, the package says whether the request may have reached the engine. If the
+// request did not reach the engine, its documents may be written again at once.
 //
 // A [Batch] is one call of Write. The package divides the ops into requests and finds the document
 // that caused a refusal. The package stops if the engine accepts nothing.
@@ -201,7 +201,7 @@ func DropUnsent(conn net.Conn) {
 	}
 }
 
-// NewTransport returns a transport for [Client]. Close it with CloseIdleConnections.
+// NewTransport returns a transport for [Client]. Close the transport with CloseIdleConnections.
 func NewTransport() *http.Transport {
 	return &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
