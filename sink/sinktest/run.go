@@ -152,7 +152,7 @@ func (b *bundle) rejects(t *testing.T, op sink.Op) {
 	}
 }
 
-// kinds checks the kinds of outcomes. If want has one kind, every outcome must have that kind.
+// checkKinds checks the kinds of outcomes. If want has one kind, every outcome must have that kind.
 func checkKinds(t *testing.T, got []sink.Outcome, want ...sink.OutcomeKind) {
 	t.Helper()
 	if len(want) > 1 && len(got) != len(want) {
