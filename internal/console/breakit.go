@@ -12,7 +12,7 @@ import (
 	"github.com/lullhq/lull/internal/terminal"
 )
 
-// Breaker is a stack in which failures can be caused on purpose, as in `lull dev`.
+// Breaker is a stack in which a user can cause failures on purpose, as in `lull dev`.
 type Breaker interface {
 	Panel() *fault.Panel
 	Recovery() fault.Recovery
@@ -21,7 +21,7 @@ type Breaker interface {
 // breakitRoutes serves these requests below /console/breakit:
 //   - GET: which failures are active, since when, and how far the stack has recovered
 //   - POST {"sink_down", "sink_slow_ms", "sink_rejects", "table_away"}: sets the failures
-//   - POST kill {"function": "receive" or "index"}: kills its next invocation
+//   - POST kill {"function": "receive" or "index"}: kills the next invocation of the function
 //   - POST send {"id"}: sends three versions of a document, as a burst
 func (c *console) breakitRoutes() routes {
 	if c.Breaker == nil {
@@ -35,7 +35,7 @@ func (c *console) breakitRoutes() routes {
 			if err == nil {
 				err = c.Breaker.Panel().Break(b)
 			}
-			return c.broken(err)
+			return c.stateOrError(err)
 		}),
 		"POST /console/breakit/kill": answered(reader, func(r *http.Request) (any, error) {
 			k, err := read[struct {
@@ -44,7 +44,7 @@ func (c *console) breakitRoutes() routes {
 			if err == nil {
 				err = c.Breaker.Panel().Kill(k.Function)
 			}
-			return c.broken(err)
+			return c.stateOrError(err)
 		}),
 		"POST /console/breakit/send": answered(reader, func(r *http.Request) (any, error) {
 			d, err := read[struct {
@@ -58,8 +58,9 @@ func (c *console) breakitRoutes() routes {
 	}
 }
 
-// broken returns the state of the stack after a change, or the error in the request.
-func (c *console) broken(err error) (any, error) {
+// stateOrError returns the state of the stack after a change of failures, or the error in the
+// request.
+func (c *console) stateOrError(err error) (any, error) {
 	if err != nil && !errors.As(err, new(*problem)) {
 		return nil, badf("%v", err)
 	}

@@ -24,7 +24,8 @@ import (
 //go:embed assets
 var embedded embed.FS
 
-// assetsPath is where the page's files are served, and prefix is where its views send requests.
+// assetsPath is the path of the page's files, and prefix is the path to which its views send
+// requests.
 const (
 	assetsPath = "/assets/"
 	prefix     = "/console/"
@@ -35,9 +36,9 @@ const (
 type Options struct {
 	API   operate.API
 	Mode  Mode
-	Stack string // its name, for people
-	// Token is the guard's token. The console of `lull dev` puts it into its page. For a deployed
-	// stack it is in the address that `lull console` prints.
+	Stack string // the name of the stack, for people
+	// Token is the guard's token. The console of `lull dev` puts the token into its page. For a
+	// deployed stack, the token is in the address that `lull console` prints.
 	Token string
 	// Send says that messages may be published.
 	Send bool
@@ -50,9 +51,9 @@ type Options struct {
 	// Speed is how many times faster than real time the clock runs; 0 means 1.
 	Speed float64
 
-	Meter     Meter     // counts of events by outcome
-	Simulator Simulator // for What if
-	Breaker   Breaker   // for Break it; without it the view is hidden
+	Meter     Meter     // counts events by outcome
+	Simulator Simulator // computes the comparisons of the view What if
+	Breaker   Breaker   // causes the failures of the view Break it; if it is nil, the view is hidden
 }
 
 // Mode is the kind of stack that the console shows.
@@ -64,9 +65,9 @@ const (
 	AWS Mode = "aws" // a deployed stack
 )
 
-// every is the time between two requests for the stack's status while a page is open. A deployed
-// stack is asked less often, because AWS bills each request.
-func (m Mode) every() time.Duration {
+// statusInterval is the time between two reads of the stack's status while a page is open. The status
+// of a deployed stack is read less often, because AWS bills each request.
+func (m Mode) statusInterval() time.Duration {
 	if m == AWS {
 		return 7 * time.Second
 	}
@@ -76,7 +77,7 @@ func (m Mode) every() time.Duration {
 // console serves the page and the requests of its views.
 type console struct {
 	Options
-	boot    string // differs after each start of the server
+	boot    string // a random id of this run of the server
 	live    *live
 	pages   chan struct{} // one item for each open stream of events
 	answers chan struct{} // one item for each running answer of several lines
@@ -90,7 +91,7 @@ func New(o Options) http.Handler {
 		answers: make(chan struct{}, maxStreams),
 		can:     map[string]bool{"dead": true, "search": true, "whatif": true},
 	}
-	c.live = &live{every: o.Mode.every(), ask: c.tick}
+	c.live = &live{every: o.Mode.statusInterval(), ask: c.tick}
 	mux := http.NewServeMux()
 	for _, view := range []routes{
 		{
@@ -122,17 +123,17 @@ type about struct {
 	Speed float64         `json:"speed"`
 	Can   map[string]bool `json:"can"`
 	Views []string        `json:"views"` // the names of the files in assets/views, in the order of the navigation
-	// Collections are those that the settings name.
-	Collections []string `json:"collections"`
-	Sources     []origin `json:"sources"`
-	Docs        string   `json:"docs"` // the address of the documents, for links that people follow
+	// Collections are the names of the collections in the settings.
+	Collections []string     `json:"collections"`
+	Sources     []sourceInfo `json:"sources"`
+	Docs        string       `json:"docs"` // the address of the documents, for links that people follow
 }
 
-// origin is a source as the settings describe it.
-type origin struct {
+// sourceInfo describes a source of the settings.
+type sourceInfo struct {
 	Name  string `json:"name"`
 	Kind  string `json:"kind"`
-	Class string `json:"class"`           // of its versions
+	Class string `json:"class"`           // the class of the source's versions
 	Fetch string `json:"fetch,omitempty"` // the host that documents are fetched from; empty if messages have them
 }
 
@@ -140,11 +141,11 @@ type origin struct {
 const docs = "https://github.com/lullhq/lull/blob/main/docs/"
 
 // origins lists the sources by name.
-func origins(cfg *config.Config) []origin {
-	all := []origin{}
+func origins(cfg *config.Config) []sourceInfo {
+	all := []sourceInfo{}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Sources)) {
 		s := cfg.Sources[name]
-		o := origin{Name: name, Kind: s.Kind, Class: string(s.Class)}
+		o := sourceInfo{Name: name, Kind: s.Kind, Class: string(s.Class)}
 		if s.Fetch != nil {
 			o.Fetch = s.Fetch.Host()
 		}
@@ -167,16 +168,17 @@ var views = []string{"now", "documents", "dead", "search", "send", "whatif", "br
 // page serves the only page. In `lull dev` it contains the token, because no other site can read
 // it.
 func (c *console) page(w http.ResponseWriter, _ *http.Request) {
-	text, _ := embedded.ReadFile("assets/index.html") // it is embedded
+	text, _ := embedded.ReadFile("assets/index.html") // the file is embedded, so it exists
 	token := ""
 	if c.Mode == Dev {
 		token = html.EscapeString(c.Token)
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = io.WriteString(w, strings.Replace(string(text), "{{token}}", token, 1)) // the client is gone
+	_, _ = io.WriteString(w, strings.Replace(string(text), "{{token}}", token, 1)) // fails if the client is gone
 }
 
-// kinds are the media types of the page's files. The table of the operating system may differ.
+// kinds maps the extension of a file of the page to its media type. The table of the operating system
+// may differ.
 var kinds = map[string]string{
 	".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
 }
@@ -190,10 +192,11 @@ func (c *console) asset(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", kind)
-	_, _ = w.Write(text) //nolint:gosec // embedded; the client is gone
+	_, _ = w.Write(text) //nolint:gosec // the text is embedded; a write fails only if the client is gone
 }
 
-// maxRequest is how many bytes of a request the console reads: enough for a message of SQS in JSON.
+// maxRequest is the largest request that the console reads, in bytes. A message of SQS in JSON is
+// smaller.
 const maxRequest = 4 << 20
 
 // body reads a request's body, of at most this many bytes.
@@ -212,12 +215,12 @@ func read[Q any](r *http.Request) (q Q, err error) {
 		return q, err
 	}
 	if err := json.Unmarshal(text, &q); err != nil {
-		return q, badf("the request is not the JSON that is wanted: %v", err)
+		return q, badf("the request is not the JSON that is expected: %v", err)
 	}
 	return q, nil
 }
 
-// limitOf reads how many items the request asks for: 0 if it does not say.
+// limitOf returns how many items the request asks for. It returns 0 if the request does not say.
 func limitOf(r *http.Request, most int) (n int, err error) {
 	if text := r.FormValue("limit"); text != "" {
 		if n, err = strconv.Atoi(text); err != nil || n < 1 || n > most {
@@ -227,7 +230,7 @@ func limitOf(r *http.Request, most int) (n int, err error) {
 	return n, nil
 }
 
-// problem is an error with its HTTP status.
+// problem is an error and the HTTP status of the answer.
 type problem struct {
 	status int
 	text   string
@@ -264,18 +267,18 @@ func Answer(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(v) // the client is gone
+	_ = enc.Encode(v) // fails if the client is gone
 }
 
 // Fail answers with an error.
 func Fail(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]string{"error": text}) // the client is gone
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": text}) // fails if the client is gone
 }
 
 // failed answers with an error of the stack.
-func failed(w http.ResponseWriter, err error, who role) { Fail(w, statusOf(err), sentence(err, who)) }
+func failed(w http.ResponseWriter, err error, who role) { Fail(w, statusOf(err), errorText(err, who)) }
 
 func statusOf(err error) int {
 	var p *problem
@@ -286,7 +289,7 @@ func statusOf(err error) int {
 		return http.StatusNotFound
 	case errors.Is(err, operate.ErrInput):
 		return http.StatusBadRequest
-	case denied(err) != "":
+	case rightLacked(err) != "":
 		return http.StatusForbidden
 	}
 	return http.StatusBadGateway

@@ -17,14 +17,14 @@ import (
 	"github.com/lullhq/lull/internal/terminal"
 )
 
-// deadRoutes are the requests of the view of dead letters.
+// deadRoutes returns the requests of the view of dead letters.
 //
-//	GET  /console/dead?reason=&collection=&key=&state=&after=&before=&cursor=&limit=   a page
-//	GET  /console/dead/groups?...          counts by reason, each with what it means
-//	GET  /console/dead/letter?id=          the facts
-//	GET  /console/dead/body?id=            the body, as far as it is shown
-//	POST /console/dead/redrive             lines: what became of each, and the counts at the end
-//	POST /console/dead/drop                the same; needs the confirmation "drop N"
+//	GET  /console/dead?reason=&collection=&key=&state=&after=&before=&cursor=&limit=   one page of the list
+//	GET  /console/dead/groups?...          counts by reason, with an explanation of each reason
+//	GET  /console/dead/letter?id=          the facts about a dead letter
+//	GET  /console/dead/body?id=            the part of the body that the page shows
+//	POST /console/dead/redrive             a line with the outcome of each dead letter, and then the counts
+//	POST /console/dead/drop                the same lines; needs the confirmation "drop N"
 func (c *console) deadRoutes() routes {
 	return routes{
 		"GET /console/dead":        answered(reader, c.deadPage),
@@ -32,13 +32,13 @@ func (c *console) deadRoutes() routes {
 		"GET /console/dead/letter": answered(reader, c.deadLetter),
 		"GET /console/dead/body": answered(reader, func(r *http.Request) (any, error) {
 			l, err := c.API.Letter(r.Context(), r.FormValue("id"))
-			return show(l.Body), err
+			return readable(l.Body), err
 		}),
-		"POST /console/dead/redrive": c.lines(operator, func(r *http.Request) (long, error) {
+		"POST /console/dead/redrive": c.lines(operator, func(r *http.Request) (longAnswer, error) {
 			o, err := c.order(r)
 			return c.letters(o.LetterOrder, operate.RedriveJob), err
 		}),
-		"POST /console/dead/drop": c.lines(operator, func(r *http.Request) (long, error) {
+		"POST /console/dead/drop": c.lines(operator, func(r *http.Request) (longAnswer, error) {
 			o, err := c.order(r)
 			if err == nil && !o.DryRun {
 				err = c.confirmed(r.Context(), &o)
@@ -84,17 +84,17 @@ func (c *console) deadPage(r *http.Request) (any, error) {
 }
 
 // advised explains a reason to the user.
-type advised struct {
+type reasonAdvice struct {
 	Why string `json:"why"`
 	Fix string `json:"fix"`
 }
 
-func adviceOf(r deadletter.Reason) advised { return advised(r.Advice()) }
+func adviceOf(r deadletter.Reason) reasonAdvice { return reasonAdvice(r.Advice()) }
 
 func (c *console) deadGroups(r *http.Request) (any, error) {
 	type group struct {
 		operate.LetterGroup
-		advised
+		reasonAdvice
 	}
 	f, err := filterOf(r)
 	if err != nil {
@@ -120,16 +120,16 @@ func (c *console) deadLetter(r *http.Request) (any, error) {
 // maxShown is how many bytes of a body a page shows.
 const maxShown = 256 << 10
 
-// shown is a body as readable text: control characters and invalid UTF-8 are escaped.
-type shown struct {
+// readableBody is a body as readable text. Control characters and invalid UTF-8 are escaped.
+type readableBody struct {
 	Text  string `json:"text"`
-	Bytes int    `json:"bytes"` // of the whole body
+	Bytes int    `json:"bytes"` // the size of the whole body
 	Cut   bool   `json:"cut,omitempty"`
 	UTF8  bool   `json:"utf8"`
 }
 
-func show(body string) shown {
-	s := shown{Bytes: len(body), UTF8: utf8.ValidString(body)}
+func readable(body string) readableBody {
+	s := readableBody{Bytes: len(body), UTF8: utf8.ValidString(body)}
 	if s.Cut = len(body) > maxShown; s.Cut {
 		body = clipped(body, maxShown)
 	}
@@ -154,8 +154,8 @@ func (c *console) order(r *http.Request) (letterOrder, error) {
 	return o, err
 }
 
-// confirmed compares the number that the user confirmed with the number that would be dropped now.
-// It limits the order to dead letters of now, so that later ones are not dropped.
+// confirmed compares the number that the user confirmed with the number that would be dropped now. It
+// limits the order to dead letters that exist now, so that later dead letters are not dropped.
 func (c *console) confirmed(ctx context.Context, o *letterOrder) error {
 	if end := c.Clock.Now(); o.ID == "" && (o.Before.IsZero() || o.Before.After(end)) {
 		o.Before = end
@@ -200,9 +200,9 @@ func (c *console) runLetters(ctx context.Context, o operate.LetterOrder, of lett
 	return job.Run(ctx, r, of(c.API, o), say)
 }
 
-// letters redrives or drops dead letters, and reports each as a line. If it is interrupted, the
-// rest stays unchanged, and each reported line is done.
-func (c *console) letters(o operate.LetterOrder, of letterJob) long {
+// letters redrives or drops dead letters, and reports each one as a line. If it is interrupted, every
+// reported dead letter is done, and the remaining dead letters are unchanged.
+func (c *console) letters(o operate.LetterOrder, of letterJob) longAnswer {
 	return func(ctx context.Context, say func(any)) {
 		state, err := c.runLetters(ctx, o, of, func(l operate.LetterLine) {
 			say(deadLine{
@@ -216,7 +216,7 @@ func (c *console) letters(o operate.LetterOrder, of letterJob) long {
 			for _, count := range state.Counts {
 				n += count
 			}
-			last.Error = sentence(fmt.Errorf("%d done: %w", n, err), operator)
+			last.Error = errorText(fmt.Errorf("%d done: %w", n, err), operator)
 		}
 		say(last)
 	}

@@ -99,7 +99,7 @@ func TestABodyIsShownOnDemandBoundedAndWithEscapes(t *testing.T) {
 		"a megabyte odd": {body: "x" + strings.Repeat("ü😀", 160_000), cut: true},
 	} {
 		id := s.park(tt.body, deadletter.Contract, time.Now())
-		var got shown
+		var got readableBody
 		s.into(&got, "/console/dead/body?id="+id, "")
 		if got.Bytes != len(tt.body) || got.Cut != tt.cut || got.UTF8 == tt.other || len(got.Text) > 2*maxShown ||
 			!strings.Contains(got.Text, tt.want) || strings.Contains(got.Text, "\ufffd") {
@@ -159,14 +159,14 @@ func TestARedriveSaysWhatBecomesOfEach(t *testing.T) {
 	}
 }
 
-// leaver closes the connection after some lines.
-type leaver struct {
+// leavingClient is a client that closes the connection after some lines.
+type leavingClient struct {
 	*httptest.ResponseRecorder
 	stays int
 	leave context.CancelFunc
 }
 
-func (l *leaver) Write(b []byte) (int, error) {
+func (l *leavingClient) Write(b []byte) (int, error) {
 	if l.stays--; l.stays == 0 {
 		l.leave()
 	}
@@ -181,7 +181,7 @@ func TestARedriveThatIsCancelledLeavesTheRestParked(t *testing.T) {
 		s.park(event(fmt.Sprint("d-", i), 1), deadletter.RejectedBySink, time.Now().Add(-time.Minute))
 	}
 	ctx, leave := context.WithCancel(t.Context())
-	w := &leaver{httptest.NewRecorder(), stays, leave}
+	w := &leavingClient{httptest.NewRecorder(), stays, leave}
 	r := httptest.NewRequest(http.MethodPost, "/console/dead/redrive", strings.NewReader(`{"all":true}`))
 	New(s.options).ServeHTTP(w, r.WithContext(ctx))
 	said := linesOf(t, w.ResponseRecorder)
@@ -209,7 +209,8 @@ func TestARedriveThatIsCancelledLeavesTheRestParked(t *testing.T) {
 	}
 }
 
-// What one console began, any program continues, and the row says so.
+// If a client stops a redrive, the row of the job says that it has stopped. Another program can
+// continue the job.
 func TestARedriveThatIsCancelledContinues(t *testing.T) {
 	t.Parallel()
 	s := newStack(t)
@@ -218,7 +219,7 @@ func TestARedriveThatIsCancelledContinues(t *testing.T) {
 		s.park(event(fmt.Sprint("d-", i), 1), deadletter.RejectedBySink, time.Now().Add(-time.Minute))
 	}
 	ctx, leave := context.WithCancel(t.Context())
-	w := &leaver{httptest.NewRecorder(), 1, leave}
+	w := &leavingClient{httptest.NewRecorder(), 1, leave}
 	r := httptest.NewRequest(http.MethodPost, "/console/dead/redrive", strings.NewReader(`{"all":true}`))
 	New(s.options).ServeHTTP(w, r.WithContext(ctx))
 	jobs, err := s.options.API.Jobs(t.Context())

@@ -9,13 +9,14 @@ import (
 	"github.com/lullhq/lull/internal/terminal"
 )
 
-// AWS says in the error's text which right is missing: "User: arn:... is not authorized to perform:
-// dynamodb:Query on resource: ...".
+// missingRight finds the missing right in the text of an AWS error: "User: arn:... is not authorized
+// to perform: dynamodb:Query on resource: ...".
 var missingRight = regexp.MustCompile(`is not authorized to perform:? ([a-zA-Z0-9-]+:[a-zA-Z0-9*]+)`)
 
-// denied returns the right that the caller lacks, such as dynamodb:Query. It is empty for any other
-// error. It recognises AWS's errors by their methods, because the console links no AWS client.
-func denied(err error) string {
+// rightLacked returns the right that the caller lacks, such as dynamodb:Query. For any other error,
+// it returns "". It recognises AWS's errors by their methods, because the console links no AWS
+// client.
+func rightLacked(err error) string {
 	var api interface {
 		error
 		ErrorCode() string
@@ -57,14 +58,14 @@ const (
 	publisher role = "publisher"
 )
 
-// sentence is an error for users, on one line, because it may quote a sender's text. who is the
-// role that has the rights for the request.
-func sentence(err error, who role) string {
-	if right := denied(err); right != "" {
+// errorText returns an error as a text for users. The text is on one line, because it may quote a
+// sender's text. The argument who is the role that has the rights for the request.
+func errorText(err error, who role) string {
+	if right := rightLacked(err); right != "" {
 		return fmt.Sprintf("Access denied: your role lacks %s. The stack's %s role has it (docs/deploy.md).", right, who)
 	}
 	return oneLine(err.Error())
 }
 
-// oneLine puts a text on one line. Joined errors have several.
+// oneLine puts a text on one line. A joined error has one line for each error.
 func oneLine(text string) string { return terminal.Line(strings.ReplaceAll(text, "\n", "; ")) }

@@ -13,23 +13,23 @@ import (
 // maxDocument is the size of the largest document that is shown, in bytes.
 const maxDocument = 2 << 20
 
-// documentRoutes are the requests of the view of documents.
+// documentRoutes returns the requests of the view of documents.
 //
-//	GET /console/documents?state=&collection=&contains=&key=&cursor=&limit=   a page, by rows
-//	GET /console/document?key=          what explain says
-//	GET /console/document/sink?key=     the document as its sink holds it, or null
-//	GET /console/document/newest?key=   the newest version that its sink does not have, or null
+//	GET /console/documents?state=&collection=&contains=&key=&cursor=&limit=   one page of the list
+//	GET /console/document?key=          the explanation of a document, as in `lull explain`
+//	GET /console/document/sink?key=     the document in its sink, or null
+//	GET /console/document/newest?key=   the newest version that the sink does not have, or null
 func (c *console) documentRoutes() routes {
 	return routes{
 		"GET /console/documents": answered(reader, c.documents),
-		"GET /console/document": question(func(ctx context.Context, key shard.DocID) (any, error) {
+		"GET /console/document": answerAbout(func(ctx context.Context, key shard.DocID) (any, error) {
 			return c.API.Explain(ctx, key)
 		}),
-		"GET /console/document/sink": question(func(ctx context.Context, key shard.DocID) (any, error) {
+		"GET /console/document/sink": answerAbout(func(ctx context.Context, key shard.DocID) (any, error) {
 			d, err := c.API.Get(ctx, key)
 			return d, tooLarge(err, len(d.Document), key)
 		}),
-		"GET /console/document/newest": question(func(ctx context.Context, key shard.DocID) (any, error) {
+		"GET /console/document/newest": answerAbout(func(ctx context.Context, key shard.DocID) (any, error) {
 			u, err := c.API.Unwritten(ctx, key)
 			return u, tooLarge(err, len(u.Document), key)
 		}),
@@ -44,12 +44,13 @@ func tooLarge(err error, bytes int, key shard.DocID) error {
 		"the document has %d bytes, too many to show here: use `lull get '%s'`", bytes, inQuotes(key))
 }
 
-// inQuotes escapes a key for a shell command in single quotes that users copy. A sender chose the
-// id in it.
+// inQuotes escapes a key for a shell command with single quotes that users copy. The escaping is
+// needed because a sender chose the id in the key.
 func inQuotes(key shard.DocID) string { return strings.ReplaceAll(string(key), "'", `'\''`) }
 
-// question answers a question about one document: null if the document does not exist.
-func question(ask func(context.Context, shard.DocID) (any, error)) http.HandlerFunc {
+// answerAbout answers a request about one document. The answer is null if the document does not
+// exist.
+func answerAbout(ask func(context.Context, shard.DocID) (any, error)) http.HandlerFunc {
 	return answered(reader, func(r *http.Request) (any, error) {
 		key, err := keyOf(r.FormValue("key"))
 		if err != nil {

@@ -50,7 +50,7 @@ func TestTheListOfDocumentsIsBoundedAndSaysWhatItLeavesOut(t *testing.T) {
 		s.commit(shard.DocID(fmt.Sprintf("content#%06d", i)))
 	}
 	var page documentPage
-	s.into(&page, "/console/documents", "") // as on AWS, where no row is read
+	s.into(&page, "/console/documents", "") // like on AWS, the list shows no rows
 	if len(page.Documents) > 0 {
 		t.Errorf("a deployed stack lists %d documents at rest", len(page.Documents))
 	}

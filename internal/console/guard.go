@@ -10,7 +10,7 @@ import (
 )
 
 // TokenHeader is the header with the token of a request.
-const TokenHeader = "X-Lull-Token" //nolint:gosec // its name, not its value
+const TokenHeader = "X-Lull-Token" //nolint:gosec // the name of the header, and not a token
 
 // NewToken makes a random token, for one run of a server.
 func NewToken() string { return rand.Text() }
@@ -19,13 +19,13 @@ func NewToken() string { return rand.Text() }
 type Guard struct {
 	// Token is required in requests of a page that change something.
 	Token string
-	// Always requires the token in all requests, except for the files of the page. Without Always,
-	// a request that no page sent needs no token, because curl and the commands have none.
+	// Always requires the token in all requests, except for the files of the page. Without Always, only
+	// a page needs the token: curl and the commands have no token.
 	Always bool
 }
 
-// headers are set in every answer. The policy allows a page to load only its own files, and
-// prevents that a text becomes a script.
+// headers are set in every answer. The content security policy allows a page to load only its own
+// files, and prevents a text from being run as a script.
 var headers = map[string]string{
 	"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; " +
 		"img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
@@ -37,9 +37,9 @@ var headers = map[string]string{
 	"Cache-Control":                "no-store",
 }
 
-// Protect puts the guard in front of a handler. loopback says that the server listens on this
-// machine only. The guard then refuses a request for the name of another host. Otherwise another
-// site could let its name resolve to this machine, and so count as the same origin.
+// Protect puts the guard in front of a handler. If loopback is true, the server listens only on this
+// machine, and the guard refuses a request that names another host. Otherwise, another site could let
+// its name resolve to this machine, and its pages would count as the same origin.
 func (g Guard) Protect(h http.Handler, loopback bool) http.Handler {
 	foreign := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -52,7 +52,7 @@ func (g Guard) Protect(h http.Handler, loopback bool) http.Handler {
 			Fail(w, http.StatusMisdirectedRequest, "this is localhost, not the host that was asked for")
 		case foreign.Check(r) != nil || otherSite(r):
 			Fail(w, http.StatusForbidden, "the request comes from a page of another site")
-		case !g.known(r) && (g.Always && !free(r) || !reads && byBrowser(r)):
+		case !g.hasToken(r) && (g.Always && !isPageFile(r) || !reads && byBrowser(r)):
 			Fail(w, http.StatusForbidden, "the token is missing or is that of an earlier run: "+
 				"open the address that lull printed when it started, or reload the page")
 		default:
@@ -61,8 +61,9 @@ func (g Guard) Protect(h http.Handler, loopback bool) http.Handler {
 	})
 }
 
-// free reports whether a request is for the files of the page, which hold no data of a stack.
-func free(r *http.Request) bool {
+// isPageFile reports whether a request is for a file of the page. These files contain no data of a
+// stack.
+func isPageFile(r *http.Request) bool {
 	return (r.Method == http.MethodGet || r.Method == http.MethodHead) &&
 		(r.URL.Path == "/" || strings.HasPrefix(r.URL.Path, assetsPath))
 }
@@ -73,15 +74,15 @@ func byBrowser(r *http.Request) bool {
 	return r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != ""
 }
 
-// otherSite reports whether a page of another origin sent a request that is not allowed. That page
-// could not read the answer, but could cause work. A link to the console is allowed in a tab, but
-// not in a frame. Old browsers do not send the site, but send the origin for streams and
-// WebSockets.
+// otherSite reports whether a page of another origin sent a request that is not allowed. Such a page
+// could not read the answer, but its requests could cause work. A link to the console may open in a
+// tab, but not in a frame. Old browsers do not send the header Sec-Fetch-Site, but they send the
+// origin for streams and WebSockets.
 func otherSite(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	if origin := r.Header.Get("Origin"); site == "" && origin != "" {
 		from, err := url.Parse(origin)
-		return !free(r) && (err != nil || from.Host != r.Host)
+		return !isPageFile(r) && (err != nil || from.Host != r.Host)
 	}
 	if site != "cross-site" && site != "same-site" {
 		return false
@@ -89,17 +90,18 @@ func otherSite(r *http.Request) bool {
 	if r.Header.Get("Sec-Fetch-Mode") == "navigate" {
 		return r.Header.Get("Sec-Fetch-Dest") != "document"
 	}
-	return !free(r)
+	return !isPageFile(r)
 }
 
-// known checks the token in constant time, so that the time does not reveal parts of it.
-func (g Guard) known(r *http.Request) bool {
+// hasToken reports whether a request has the right token. The comparison takes constant time, so that
+// its duration does not reveal parts of the token.
+func (g Guard) hasToken(r *http.Request) bool {
 	return g.Token != "" && subtle.ConstantTimeCompare([]byte(r.Header.Get(TokenHeader)), []byte(g.Token)) == 1
 }
 
 // localName reports whether a host is localhost or an IP address, which a name server cannot
-// redirect. 0.0.0.0 is refused, although it reaches this machine: browsers do not send the site for
-// it.
+// redirect. It refuses 0.0.0.0, although that address reaches this machine, because browsers do not
+// send the header Sec-Fetch-Site for it.
 func localName(host string) bool {
 	u := url.URL{Host: host}
 	name := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")

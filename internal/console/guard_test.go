@@ -10,7 +10,7 @@ func TestTheGuardRefusesOtherSitesAndStrangers(t *testing.T) {
 	t.Parallel()
 	const token = "the token of this run"
 	for name, tt := range map[string]struct {
-		always, remote    bool // always: Guard.Always; remote: not on loopback
+		always, remote    bool // always is Guard.Always; remote means that the server is not on loopback
 		method, path      string
 		host, origin      string
 		site, mode, token string
@@ -65,10 +65,10 @@ func TestTheGuardRefusesOtherSitesAndStrangers(t *testing.T) {
 			path: "/", site: "cross-site", mode: "navigate", dest: "document", want: 200,
 		},
 		"a frame of another site":  {path: "/search", site: "cross-site", mode: "navigate", dest: "iframe", want: 403},
-		"a frame of a neighbour":   {path: "/search", site: "same-site", mode: "navigate", dest: "frame", want: 403},
+		"a frame of the same site": {path: "/search", site: "same-site", mode: "navigate", dest: "frame", want: 403},
 		"the page in a frame":      {path: "/", site: "cross-site", mode: "navigate", dest: "iframe", want: 403},
 		"the page in an object":    {path: "/", site: "cross-site", mode: "navigate", dest: "object", want: 403},
-		"a place that is not said": {path: "/search", site: "cross-site", mode: "navigate", want: 403},
+		"no destination is named":  {path: "/search", site: "cross-site", mode: "navigate", want: 403},
 		"a page of another site loads a file": {
 			path: "/assets/app.js", site: "cross-site", mode: "no-cors", want: 200,
 		},
@@ -123,7 +123,8 @@ func TestTheGuardRefusesOtherSitesAndStrangers(t *testing.T) {
 	}
 }
 
-// Without a token, no page can present one.
+// A guard without a token allows no page to change anything. In particular, it does not accept an
+// empty token.
 func TestAGuardWithoutATokenLetsNoPageChangeAnything(t *testing.T) {
 	t.Parallel()
 	r := httptest.NewRequest(http.MethodPost, "/publish", nil)

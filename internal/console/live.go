@@ -13,22 +13,23 @@ import (
 	"github.com/lullhq/lull/internal/seam/clock"
 )
 
-// maxStreams is how many streams of events may be open at once, one for each page. The same number
-// of answers in several lines may run at the same time. The limits are separate, so that open pages
-// cannot block What if or a redrive.
+// maxStreams is how many streams of events may be open at once. Each page opens one stream. The same
+// number of answers in several lines may run at the same time. The two limits are separate, so that
+// open pages cannot block What if or a redrive.
 const maxStreams = 64
 
-// patience is how long a page that reads nothing may block a stream. alive is how often a stream
-// without news sends a sign of life.
+// patience is how long a page that reads nothing may block a stream. keepAliveEvery is how often a
+// stream sends a comment if there is nothing new, so that the connection stays open.
 const (
-	patience = 20 * time.Second
-	alive    = 15 * time.Second
+	patience       = 20 * time.Second
+	keepAliveEvery = 15 * time.Second
 )
 
-// tick is what a page receives at each interval of Mode.every.
+// tick is the status of a stack as a page receives it, at most once in each interval of
+// Mode.statusInterval.
 type tick struct {
 	Boot   string          `json:"boot"`
-	Now    time.Time       `json:"now"` // by the stack's clock
+	Now    time.Time       `json:"now"` // the time of the stack's clock
 	Status *operate.Status `json:"status,omitempty"`
 	Error  string          `json:"error,omitempty"` // why there is no status
 }
@@ -36,33 +37,33 @@ type tick struct {
 func (c *console) tick(ctx context.Context) tick {
 	t := tick{Boot: c.boot, Now: c.Clock.Now().UTC()}
 	if s, err := c.API.Status(ctx); err != nil {
-		t.Error = sentence(err, reader)
+		t.Error = errorText(err, reader)
 	} else {
 		t.Status = &s
 	}
 	return t
 }
 
-// live reads the status once for all open pages: within one interval, all get the same tick. It
-// reads nothing while no page is open.
+// live reads the status once for all open pages: within one interval, all pages get the same tick. It
+// reads no status while no page is open.
 type live struct {
 	every time.Duration
 	ask   func(context.Context) tick
 
 	mu   sync.Mutex
 	last tick
-	at   time.Time // of last
+	at   time.Time // when last was read
 }
 
-// newest returns the newest tick, and how long it remains the newest. So all pages ask again at the
-// same time.
+// newest returns the newest tick, and the time until the next tick is due. So all pages ask again at
+// the same time.
 func (l *live) newest(ctx context.Context) (tick, time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.at.IsZero() || time.Since(l.at) >= l.every {
 		t := l.ask(ctx)
 		if ctx.Err() != nil {
-			return t, 0 // this page was closed; the others read their own tick
+			return t, 0 // this page was closed, and its tick is not kept for the other pages
 		}
 		l.last, l.at = t, time.Now()
 	}
@@ -79,7 +80,7 @@ func (l *live) watch(ctx context.Context) <-chan tick {
 			case ticks <- t:
 			case <-ctx.Done():
 			}
-			_ = clock.System{}.Sleep(ctx, holds) // or ctx ends
+			_ = clock.System{}.Sleep(ctx, holds) // returns early if ctx ends
 		}
 	}()
 	return ticks
@@ -96,7 +97,7 @@ func (c *console) events(w http.ResponseWriter, r *http.Request) {
 	ctx, stop := context.WithCancel(r.Context())
 	defer stop()
 	ticks := c.live.watch(ctx)
-	still := time.NewTicker(alive)
+	still := time.NewTicker(keepAliveEvery)
 	defer still.Stop()
 	var told []byte
 	for {
@@ -138,19 +139,19 @@ func open(w http.ResponseWriter, room chan struct{}, kind string) (s *stream, en
 			"%d pages are open or ask: close some of them", maxStreams)
 	}
 	s = &stream{w, http.NewResponseController(w)}
-	_ = s.ctl.SetReadDeadline(time.Time{}) // a test's recorder has no deadline
+	_ = s.ctl.SetReadDeadline(time.Time{}) // fails for the recorder of a test, which has no deadline
 	w.Header().Set("Content-Type", kind)
 	w.WriteHeader(http.StatusOK)
 	_ = s.ctl.Flush()
 	return s, func() { <-room }, nil
 }
 
-// long is an answer that takes long: it calls say for each line of JSON.
-type long func(ctx context.Context, say func(line any))
+// longAnswer is an answer that takes a long time. It calls say for each line of JSON.
+type longAnswer func(ctx context.Context, say func(line any))
 
-// lines answers with the lines of f's answer, or with its error. The context ends with the request,
-// and when a write fails because the client does not read.
-func (c *console) lines(who role, f func(r *http.Request) (long, error)) http.HandlerFunc {
+// lines answers a request with the lines of f's answer, or with f's error. The context of the answer
+// ends with the request. It also ends if a write fails because the client does not read.
+func (c *console) lines(who role, f func(r *http.Request) (longAnswer, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		tell, err := f(r)
 		if err != nil {
@@ -179,7 +180,7 @@ func (c *console) lines(who role, f func(r *http.Request) (long, error)) http.Ha
 
 // write sends b at once. An error means that the client does not read.
 func (s *stream) write(b []byte) error {
-	_ = s.ctl.SetWriteDeadline(time.Now().Add(patience)) // a test's recorder has no deadline
+	_ = s.ctl.SetWriteDeadline(time.Now().Add(patience)) // fails for the recorder of a test, which has no deadline
 	if _, err := s.to.Write(b); err != nil {
 		return err
 	}

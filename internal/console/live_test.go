@@ -19,7 +19,7 @@ import (
 	"github.com/lullhq/lull/internal/seam/clock"
 )
 
-// pulse is a stack whose status counts its calls.
+// pulse is a stack that counts the calls of its method Status.
 type pulse struct {
 	operate.API
 	asked   atomic.Int64
@@ -35,8 +35,8 @@ func (p *pulse) Status(context.Context) (operate.Status, error) {
 	return operate.Status{Letters: int(p.letters.Load())}, nil
 }
 
-// look reads the events of a console line by line, until ctx ends.
-func look(ctx context.Context, h http.Handler) <-chan string {
+// watchEvents reads the events of a console line by line, until ctx ends.
+func watchEvents(ctx context.Context, h http.Handler) <-chan string {
 	in, out := io.Pipe()
 	lines := make(chan string, 1000)
 	go func() {
@@ -63,8 +63,8 @@ type flusher struct {
 
 func (f *flusher) Write(b []byte) (int, error) { return f.to.Write(b) }
 
-// said returns the lines so far.
-func said(lines <-chan string) (all []string) {
+// linesSoFar returns the lines that have arrived.
+func linesSoFar(lines <-chan string) (all []string) {
 	synctest.Wait()
 	for {
 		select {
@@ -79,7 +79,7 @@ func said(lines <-chan string) (all []string) {
 	}
 }
 
-func TestAStackIsAskedOnceForAllWhoLookAndNotWhileNobodyLooks(t *testing.T) {
+func TestTheStatusIsReadOnceForAllOpenPages(t *testing.T) {
 	t.Parallel()
 	for mode, every := range map[Mode]time.Duration{Dev: time.Second, AWS: 7 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -87,19 +87,19 @@ func TestAStackIsAskedOnceForAllWhoLookAndNotWhileNobodyLooks(t *testing.T) {
 			h := New(Options{API: p, Mode: mode, Clock: clock.System{}})
 			time.Sleep(time.Minute)
 			if n := p.asked.Load(); n != 0 {
-				t.Errorf("%s: asked %d times before anybody looked", mode, n)
+				t.Errorf("%s: read %d times before a page was open, want 0", mode, n)
 			}
 			ctx, leave := context.WithCancel(t.Context())
-			first, second := look(ctx, h), look(ctx, h)
+			first, second := watchEvents(ctx, h), watchEvents(ctx, h)
 			time.Sleep(10*every - every/2)
 			if n := p.asked.Load(); n != 10 {
-				t.Errorf("%s: asked %d times in %s for two who look, want 10", mode, n, 10*every)
+				t.Errorf("%s: read %d times in %s for two pages, want 10", mode, n, 10*every)
 			}
 			p.letters.Store(1)
 			time.Sleep(every)
 			for _, lines := range []<-chan string{first, second} {
 				var data int
-				for _, l := range said(lines) {
+				for _, l := range linesSoFar(lines) {
 					if strings.HasPrefix(l, "data: ") {
 						data++
 					} else if l != ": alive" {
@@ -107,18 +107,18 @@ func TestAStackIsAskedOnceForAllWhoLookAndNotWhileNobodyLooks(t *testing.T) {
 					}
 				}
 				if data != 2 {
-					t.Errorf("%s: told %d times, want at the beginning and at the change", mode, data)
+					t.Errorf("%s: a page got %d ticks, want 2: at the beginning and at the change", mode, data)
 				}
 			}
 			leave()
 			synctest.Wait()
 			asked := p.asked.Load()
 			if time.Sleep(time.Hour); p.asked.Load() != asked {
-				t.Errorf("%s: asked %d times after all had left", mode, p.asked.Load()-asked)
+				t.Errorf("%s: read %d times after all pages were closed, want 0", mode, p.asked.Load()-asked)
 			}
 			again, leave := context.WithCancel(t.Context())
-			if lines := look(again, h); len(said(lines)) != 1 {
-				t.Errorf("%s: who looks again is told nothing", mode)
+			if lines := watchEvents(again, h); len(linesSoFar(lines)) != 1 {
+				t.Errorf("%s: a page that was opened later got no tick", mode)
 			}
 			leave()
 			synctest.Wait()
@@ -127,31 +127,31 @@ func TestAStackIsAskedOnceForAllWhoLookAndNotWhileNobodyLooks(t *testing.T) {
 }
 
 // A page computes the stack's time from a tick, so all pages get a tick at the same time.
-func TestWhoBeganToLookLaterIsToldAtTheSameMoment(t *testing.T) {
+func TestAllPagesGetATickAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := &pulse{}
 		h := New(Options{API: p, Clock: clock.System{}})
-		first := look(t.Context(), h)
+		first := watchEvents(t.Context(), h)
 		time.Sleep(time.Second / 2)
-		second := look(t.Context(), h)
+		second := watchEvents(t.Context(), h)
 		time.Sleep(time.Second / 4)
 		p.letters.Store(1)
 		time.Sleep(time.Second / 2)
-		a, b := said(first), said(second)
+		a, b := linesSoFar(first), linesSoFar(second)
 		if len(a) != 2 || !slices.Equal(a, b) {
-			t.Errorf("a quarter of a second after the change was seen: told %q, and %q who came later", a, b)
+			t.Errorf("a quarter of a second after the change: the first page got %q, the second page %q", a, b)
 		}
 	})
 }
 
-func TestALookThatIsDeniedSaysWhy(t *testing.T) {
+func TestADeniedStatusSaysWhy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := &pulse{}
 		p.denied.Store(true)
 		ctx, leave := context.WithCancel(t.Context())
-		lines := said(look(ctx, New(Options{API: p, Clock: clock.System{}})))
+		lines := linesSoFar(watchEvents(ctx, New(Options{API: p, Clock: clock.System{}})))
 		var got tick
 		if err := json.Unmarshal([]byte(strings.TrimPrefix(strings.Join(lines, ""), "data: ")), &got); err != nil ||
 			got.Status != nil || !strings.Contains(got.Error, "dynamodb:Query") {
@@ -168,7 +168,7 @@ func TestTheNumberOfStreamsIsBounded(t *testing.T) {
 		h := New(Options{API: &pulse{}, Clock: clock.System{}, Simulator: &simulator{}})
 		ctx, leave := context.WithCancel(t.Context())
 		for range maxStreams {
-			look(ctx, h)
+			watchEvents(ctx, h)
 		}
 		synctest.Wait()
 		w := httptest.NewRecorder()
@@ -184,7 +184,7 @@ func TestTheNumberOfStreamsIsBounded(t *testing.T) {
 		leave()
 		synctest.Wait()
 		last, end := context.WithCancel(t.Context())
-		if lines := said(look(last, h)); len(lines) != 1 {
+		if lines := linesSoFar(watchEvents(last, h)); len(lines) != 1 {
 			t.Errorf("after the others have left: %q", lines)
 		}
 		end()
@@ -209,7 +209,7 @@ func TestAStreamOutlivesTheTimeOfARequest(t *testing.T) {
 		time.Sleep(10 * requestTimeout)
 		p.letters.Store(7)
 		time.Sleep(2 * time.Second)
-		if all := strings.Join(said(lines), "\n"); !strings.Contains(all, `"dead_letters":7`) {
+		if all := strings.Join(linesSoFar(lines), "\n"); !strings.Contains(all, `"dead_letters":7`) {
 			t.Errorf("after ten minutes: %.300s", all)
 		}
 		hangUp()

@@ -19,18 +19,18 @@ type Meter interface {
 
 // Measured is the result of a Meter.
 type Measured struct {
-	Since   time.Time     `json:"since"` // when counting began
+	Since   time.Time     `json:"since"` // when the Meter began to count
 	Step    time.Duration `json:"step_ns"`
 	Total   Counts        `json:"total"`
 	Points  []Point       `json:"points"` // oldest first; a step without events may be missing
 	Outages []Outage      `json:"outages,omitempty"`
-	Oldest  time.Time     `json:"-"` // when the oldest message in a live queue was sent; zero for none
+	Oldest  time.Time     `json:"-"` // when the oldest message in a live queue was sent; zero if the queues are empty
 	Dollars *Dollars      `json:"dollars,omitempty"`
-	Notes   []string      `json:"notes,omitempty"` // what the numbers leave out
+	Notes   []string      `json:"notes,omitempty"` // notes about events that the numbers do not include
 }
 
-// Flow sums up the steps of the last span before now. P99 is that of the worst step, and P50 is the
-// median of the steps' medians, each as often as its step wrote.
+// Flow sums up the steps of the last span before now. P99 is the largest P99 of a step. P50 is the
+// median of the steps' medians, weighted with the number of writes in each step.
 func (m Measured) Flow(now time.Time, span time.Duration) operate.Flow {
 	f := operate.Flow{Span: span, Oldest: m.Oldest}
 	type median struct {
@@ -75,18 +75,18 @@ type Counts struct {
 	Duplicates int `json:"duplicates"`
 	Skipped    int `json:"skipped"`
 	Dead       int `json:"dead"`
-	// Fetched counts documents that were fetched from their source. FetchFailed counts fetches that
-	// returned nothing to write.
+	// Fetched counts documents that were fetched from their source. FetchFailed counts fetches whose
+	// answer could not be written.
 	Fetched     int `json:"fetched,omitempty"`
 	FetchFailed int `json:"fetch_failed,omitempty"`
-	// Enriched counts documents that a service added fields to. EnrichCalls counts the requests to
-	// such services; 0 if they are not counted. EnrichFailed counts requests without a usable
+	// Enriched counts documents to which a service added fields. EnrichCalls counts the requests to
+	// such services, or is 0 if requests are not counted. EnrichFailed counts requests without a usable
 	// answer.
 	Enriched     int `json:"enriched,omitempty"`
 	EnrichCalls  int `json:"enrich_calls,omitempty"`
 	EnrichFailed int `json:"enrich_failed,omitempty"`
 
-	P50 time.Duration `json:"p50_ns"` // freshness; 0 for no write
+	P50 time.Duration `json:"p50_ns"` // the median freshness; 0 if nothing was written
 	P99 time.Duration `json:"p99_ns"`
 }
 
@@ -99,16 +99,16 @@ type Point struct {
 // Outage is a time in which nothing was written to a sink.
 type Outage struct {
 	Sink   string    `json:"sink"`
-	Paused bool      `json:"paused,omitempty"` // by an operator; otherwise the sink was unhealthy
+	Paused bool      `json:"paused,omitempty"` // an operator paused the sink; otherwise the sink was unhealthy
 	From   time.Time `json:"from"`
-	To     time.Time `json:"to,omitzero"` // zero while it lasts
+	To     time.Time `json:"to,omitzero"` // zero while the outage lasts
 }
 
 // Dollars is the bill of AWS for the events so far, by list prices.
 type Dollars struct {
 	Total  float64      `json:"total"`
 	Items  []DollarItem `json:"items"`
-	Counts string       `json:"counts"` // what is counted, and what is not
+	Counts string       `json:"counts"` // a text that says which costs are included
 }
 
 // DollarItem is one line of the bill.
@@ -127,8 +127,8 @@ func (c *console) nowRoutes() routes {
 		m, err := c.Meter.Measure(r.Context())
 		return struct {
 			Measured
-			Promise  time.Duration `json:"promise_ns,omitempty"` // the longest of all
-			Promises []promise     `json:"promises,omitempty"`   // by collection, shortest first
+			Promise  time.Duration `json:"promise_ns,omitempty"` // the longest promise
+			Promises []promise     `json:"promises,omitempty"`   // the promises of the collections, the shortest first
 		}{m, c.Config.LongestFresh(), promises(c.Config)}, err
 	})}
 }

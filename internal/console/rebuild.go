@@ -9,12 +9,12 @@ import (
 	"github.com/lullhq/lull/internal/terminal"
 )
 
-// rebuildRoutes are the requests about running rebuilds. A rebuild can only be started on the
-// command line, because its mapping is a file there.
+// rebuildRoutes returns the requests about running rebuilds. A rebuild can only be started on the
+// command line, because the mapping of the new index is a file there.
 //
-//	GET  /console/rebuilds          how each stands
-//	POST /console/rebuild/resume    {"sink"}: lines of its progress, until it has ended
-//	POST /console/rebuild/abort     the same; needs the confirmation "abort COLLECTION"
+//	GET  /console/rebuilds          the progress of each rebuild
+//	POST /console/rebuild/resume    {"sink"}: lines with the progress, until the rebuild has ended
+//	POST /console/rebuild/abort     the same lines; needs the confirmation "abort COLLECTION"
 func (c *console) rebuildRoutes() routes {
 	return routes{
 		"GET /console/rebuilds": answered(reader, func(r *http.Request) (any, error) {
@@ -25,10 +25,10 @@ func (c *console) rebuildRoutes() routes {
 			}
 			return map[string]any{"rebuilds": shown}, err
 		}),
-		"POST /console/rebuild/resume": c.lines(operator, func(r *http.Request) (long, error) {
+		"POST /console/rebuild/resume": c.lines(operator, func(r *http.Request) (longAnswer, error) {
 			return c.rebuild(r, operate.RebuildResume)
 		}),
-		"POST /console/rebuild/abort": c.lines(operator, func(r *http.Request) (long, error) {
+		"POST /console/rebuild/abort": c.lines(operator, func(r *http.Request) (longAnswer, error) {
 			return c.rebuild(r, operate.RebuildAbort)
 		}),
 	}
@@ -41,7 +41,7 @@ const maxRefusals = 20
 // readable.
 type rebuildShown struct {
 	operate.RebuildProgress
-	Refusals int `json:"refusals,omitempty"` // how many are known by name
+	Refusals int `json:"refusals,omitempty"` // the number of refused documents whose ids are known
 }
 
 func shownRebuild(p operate.RebuildProgress) rebuildShown {
@@ -64,9 +64,9 @@ type rebuildLine struct {
 	End      bool          `json:"end,omitempty"`
 }
 
-// rebuild resumes or aborts a rebuild. It stops when the connection ends; resume continues from
-// there.
-func (c *console) rebuild(r *http.Request, action string) (long, error) {
+// rebuild resumes or aborts a rebuild. It stops when the connection ends, and a later resume
+// continues at the same point.
+func (c *console) rebuild(r *http.Request, action string) (longAnswer, error) {
 	o, err := read[struct {
 		Sink    string `json:"sink"`
 		Confirm string `json:"confirm"`
@@ -84,13 +84,13 @@ func (c *console) rebuild(r *http.Request, action string) (long, error) {
 		})
 		last := rebuildLine{Progress: new(shownRebuild(p)), End: true}
 		if err != nil {
-			last.Error = sentence(err, operator)
+			last.Error = errorText(err, operator)
 		}
 		say(last)
 	}, err
 }
 
-// confirmedAbort compares the name that the user confirmed with the rebuild that is running now.
+// confirmedAbort compares the collection that the user confirmed with that of the running rebuild.
 func (c *console) confirmedAbort(ctx context.Context, name, confirm string) error {
 	all, err := c.API.Rebuilds(ctx)
 	if err != nil {

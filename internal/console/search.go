@@ -17,14 +17,14 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// searchRoutes are the requests of the view Search.
+// searchRoutes returns the requests of the view Search.
 //
-//	GET /console/search?q=&field=&collection=&prefix=&limit=   what was found, without whole documents
+//	GET /console/search?q=&field=&collection=&prefix=&limit=   excerpts of the documents that were found
 func (c *console) searchRoutes() routes {
 	return routes{"GET /console/search": answered(reader, c.search)}
 }
 
-// hit is a document that was found, with its mark and excerpts around the words.
+// hit is a document that was found, with its version and fence, and with excerpts around the words.
 type hit struct {
 	Key       string    `json:"key"`
 	Version   string    `json:"version"`
@@ -46,7 +46,8 @@ type part struct {
 	Hit  bool   `json:"hit,omitempty"`
 }
 
-// SearchOf reads a search with at most this many hits; 0 if the request does not say how many.
+// SearchOf reads a search from a request. The request may ask for at most this many hits. If it does
+// not say how many, the limit of the search is 0.
 func SearchOf(r *http.Request, most int) (operate.Search, error) {
 	limit, err := limitOf(r, most)
 	return operate.Search{
@@ -66,7 +67,7 @@ func (c *console) search(r *http.Request) (any, error) {
 		Hits   []hit    `json:"hits"`
 		More   bool     `json:"more"`
 		Notes  []string `json:"notes,omitempty"`
-		Fields []string `json:"fields"` // of the found documents, to choose from
+		Fields []string `json:"fields"` // the fields of the found documents, from which a user can choose
 	}{Hits: []hit{}, More: found.More, Fields: []string{}}
 	for _, note := range found.Notes {
 		out.Notes = append(out.Notes, terminal.Line(note))
@@ -80,17 +81,18 @@ func (c *console) search(r *http.Request) (any, error) {
 	return out, err
 }
 
-// Bounds of what a page shows of a document, and of what is searched for it.
+// Bounds of the excerpts that a page shows of a document, and of the values that are searched for
+// them.
 const (
-	maxFragments = 3
-	maxValues    = 2000     // of a document
-	maxValue     = 64 << 10 // bytes of a value
-	maxFields    = 100      // to choose from
-	around       = 60       // characters before and after the first word
+	maxFragments  = 3
+	maxValues     = 2000     // the most values of a document that are searched
+	maxValue      = 64 << 10 // the most bytes of a value
+	maxFields     = 100      // the most fields that a user can choose from
+	excerptMargin = 60       // characters before and after the first word
 )
 
-// excerpts finds the words of a query in documents. A search engine also finds other forms of a
-// word. excerpts only finds words that look alike.
+// excerpts finds the words of a query in documents. It only finds words with the same beginning,
+// although a search engine also finds other forms of a word.
 type excerpts struct {
 	field     string
 	words     []string // in lower case
@@ -154,7 +156,7 @@ func (x *excerpts) hit(d operate.Document) hit {
 	if doc := gjson.ParseBytes(d.Document); doc.IsObject() {
 		walk(doc, "")
 	}
-	if len(h.Fragments) == 0 && first.Field != "" { // the engine found another form of the word
+	if len(h.Fragments) == 0 && first.Field != "" { // the engine found a form of the word that excerpts does not
 		h.Fragments = append(h.Fragments, first)
 	}
 	return h
@@ -167,8 +169,8 @@ func (x *excerpts) note(path string) {
 	}
 }
 
-// mark cuts a text around the first word that was found. Without such a word it returns the
-// beginning.
+// mark returns the part of a text around the first word that was found. If no word was found, it
+// returns the beginning of the text.
 func (x *excerpts) mark(text string) (parts []part, found bool) {
 	type span struct{ from, to int }
 	var hits []span
@@ -177,9 +179,9 @@ func (x *excerpts) mark(text string) (parts []part, found bool) {
 			hits = append(hits, span{at[0], at[1]})
 		}
 	}
-	from, to := 0, forward(text, 0, 2*around)
+	from, to := 0, forward(text, 0, 2*excerptMargin)
 	if len(hits) > 0 {
-		from, to = backward(text, hits[0].from, around), forward(text, hits[0].to, 2*around)
+		from, to = backward(text, hits[0].from, excerptMargin), forward(text, hits[0].to, 2*excerptMargin)
 	}
 	add := func(text string, hit bool) {
 		if text != "" {
@@ -205,7 +207,8 @@ func (x *excerpts) mark(text string) (parts []part, found bool) {
 	return parts, len(hits) > 0
 }
 
-// wanted reports whether a word looks like a word of the query. A query's word may be a stem.
+// wanted reports whether a word is similar to a word of the query: one of the two may be the beginning
+// of the other.
 func (x *excerpts) wanted(text string) bool {
 	if x.beginning != "" && strings.HasPrefix(text, x.beginning) {
 		return true

@@ -26,7 +26,7 @@ func (s *stack) write(id, document string) {
 	}
 }
 
-// found is the answer to the view.
+// found is the answer to a request of the view Search.
 type found struct {
 	Hits          []hit
 	More          bool

@@ -19,12 +19,12 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// sendRoutes are the requests of the view Send. There are none without Options.Send.
+// sendRoutes returns the requests of the view Send. Without Options.Send, there are no such requests.
 //
-//	GET  /console/send/forms          the forms that the settings decode, and what may be tried
-//	POST /console/send/write          the messages of something to try; it sends nothing
-//	POST /console/send                sends messages, and says what they decode to
-//	GET  /console/send/states?key=    what explain says of up to 20 documents
+//	GET  /console/send/forms          the forms of messages that the settings decode, and the trials
+//	POST /console/send/write          returns the messages of a trial, and sends nothing
+//	POST /console/send                sends messages, and returns their decoded events
+//	GET  /console/send/states?key=    the states of up to 20 documents, as in `lull explain`
 func (c *console) sendRoutes() routes {
 	if !c.Send {
 		return nil
@@ -38,8 +38,8 @@ func (c *console) sendRoutes() routes {
 	}
 }
 
-// trial is an example to try. Each step is a message. Its wait is a multiple of the time that a
-// single change needs to reach the sink.
+// trial is an example that a user can try. Each step of a trial is a message. A step waits for a
+// multiple of the time that a single change needs to reach the sink.
 type trial struct {
 	ID    string `json:"id"`
 	Title string `json:"title"`
@@ -111,7 +111,7 @@ type sendAsk struct {
 	Source     string           `json:"source"`
 	Collection shard.Collection `json:"collection"`
 	ID         string           `json:"id"`
-	Data       string           `json:"data"` // the content, a JSON object
+	Data       string           `json:"data"` // the content of the document, a JSON object
 }
 
 // draft is a message that is not sent yet.
@@ -119,7 +119,7 @@ type draft struct {
 	Body       string                     `json:"body"`
 	Attributes map[string]queue.Attribute `json:"attributes,omitempty"`
 	Note       string                     `json:"note"`
-	After      int64                      `json:"after_ms"`      // after the first message, by the stack's clock
+	After      int64                      `json:"after_ms"`      // the wait after the first message, by the stack's clock
 	Ref        string                     `json:"ref,omitempty"` // the object that must hold the content
 }
 
@@ -161,7 +161,7 @@ func (c *console) drafts(ctx context.Context, q sendAsk) ([]draft, error) {
 			N: s.version, At: now, Data: contentOf(data, q.Data == "", s),
 		})
 	}
-	// A body that no source can read is sent with the same attributes as a good one.
+	// A body that no source can read is sent with the same attributes as a valid body.
 	sample, err := compose(step{version: 1})
 	if err != nil {
 		return nil, err
@@ -172,7 +172,7 @@ func (c *console) drafts(ctx context.Context, q sendAsk) ([]draft, error) {
 			Body: s.body, Attributes: sample.Message.Attributes, Note: s.note, After: s.waits * (form.Fresh + 2000),
 		}
 		if s.deep && form.Own {
-			continue // the document does not contain our content
+			continue // documents of this kind do not contain the nested content
 		}
 		if s.body == "" {
 			m, err := compose(s)
@@ -186,7 +186,7 @@ func (c *console) drafts(ctx context.Context, q sendAsk) ([]draft, error) {
 	return drafts, nil
 }
 
-// deepest is deeper than a search engine allows, but less deep than a message may be.
+// deepest is a depth that a message may have, but that a search engine does not accept.
 const deepest = 110
 
 // contentOf returns the content of a version. In an example, the title contains the version.
@@ -211,9 +211,9 @@ func indented(body string) string {
 	return b.String()
 }
 
-// Bounds of what is sent, and of what is watched afterwards.
+// Bounds of the messages in one request, and of the documents whose state is read in one request.
 const (
-	maxSent   = 100 // messages of a request
+	maxSent   = 100 // the most messages in one request
 	maxStates = 20
 )
 
@@ -237,7 +237,7 @@ func (c *console) send(r *http.Request) (any, error) {
 	return done, err
 }
 
-// sendStates returns the state of several documents. Each is read separately.
+// sendStates returns the states of several documents. Each state is read separately.
 func (c *console) sendStates(r *http.Request) (any, error) {
 	type state struct {
 		Key      shard.DocID   `json:"key"`

@@ -16,7 +16,7 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// oneOfEach sets a source of every kind.
+// oneOfEach adds a source of every kind to the settings.
 func oneOfEach(c *config.Config) {
 	c.Sources, c.DefaultSource = map[string]config.Source{}, "native"
 	for _, name := range source.Kinds() {

@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// headerTimeout and requestTimeout bound how long a request may take to arrive. So an
-// unfinished request blocks neither a connection nor the end of the run. goodbye is how long the
-// end waits for running answers. Answers have no limit, because a redrive at a low rate takes
-// hours.
+// headerTimeout and requestTimeout bound how long a request may take to arrive. So an unfinished
+// request blocks neither a connection nor the shutdown of the server. shutdownTime is how long the
+// shutdown waits for running answers. Apart from that, answers have no time limit, because a redrive
+// at a low rate takes hours.
 const (
 	headerTimeout  = 10 * time.Second
-	requestTimeout = time.Minute // from its first byte to its last
+	requestTimeout = time.Minute // from the first byte of a request to the last
 	maxHeaderBytes = 64 << 10
-	goodbye        = 3 * time.Second
+	shutdownTime   = 3 * time.Second
 )
 
-// Serve answers on l until ctx ends, and closes l. The contexts of running requests end with ctx.
-// Answers that have not ended three seconds later are cut off. The guard protects h.
+// Serve answers requests on l until ctx ends, and then closes l. The contexts of running requests end
+// with ctx. Answers that have not ended three seconds later are cut off. The guard protects h.
 func Serve(ctx context.Context, l net.Listener, g Guard, h http.Handler) error {
 	at, ok := l.Addr().(*net.TCPAddr)
 	server := &http.Server{
@@ -35,7 +35,7 @@ func Serve(ctx context.Context, l net.Listener, g Guard, h http.Handler) error {
 	case err := <-stopped:
 		return fmt.Errorf("serve on %s: %w", l.Addr(), err)
 	case <-ctx.Done():
-		patient, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
+		patient, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
 		defer cancel()
 		err := server.Shutdown(patient)
 		if errors.Is(err, context.DeadlineExceeded) {

@@ -17,8 +17,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// pipes is a listener with one connection in memory, because a real one would not use the test's
-// clock.
+// pipes is a listener with one connection in memory. A real connection would not use the clock of the
+// test.
 type pipes struct {
 	conn   chan net.Conn
 	closed chan struct{}
@@ -44,7 +44,7 @@ func (p *pipes) Close() error {
 
 func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
 
-// serve serves h, and returns the client's end of a connection.
+// serve starts a server for h, and returns the client's end of a connection to it.
 func serve(t *testing.T, h http.Handler) (sender net.Conn, hangUp func() time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -81,8 +81,8 @@ func TestOneHalfSentRequestHoldsNothingUp(t *testing.T) {
 			sender, hangUp := serve(t, http.HandlerFunc(echo))
 			usecasetest.Must(io.WriteString(sender, sent))(t)
 			synctest.Wait()
-			if took := hangUp(); took > goodbye+time.Second {
-				t.Errorf("%s: it ended after %s, want %s at most", name, took, goodbye)
+			if took := hangUp(); took > shutdownTime+time.Second {
+				t.Errorf("%s: it ended after %s, want %s at most", name, took, shutdownTime)
 			}
 		})
 	}

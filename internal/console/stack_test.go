@@ -24,7 +24,7 @@ import (
 	_ "github.com/lullhq/lull/source/builtin"
 )
 
-// stack is a stack in memory without running functions, and a console for it.
+// stack is a stack in memory without running functions, with the options of a console for the stack.
 type stack struct {
 	*testing.T
 	*operate.Operator
@@ -59,7 +59,7 @@ func newStack(t *testing.T, change ...func(*config.Config)) *stack {
 	return s
 }
 
-// ask sends one request: a POST if it has a body.
+// ask sends one request. If it has a body, the method is POST.
 func (s *stack) ask(path, body string) *httptest.ResponseRecorder {
 	s.Helper()
 	r := httptest.NewRequest(http.MethodGet, path, nil)
@@ -106,7 +106,7 @@ func (s *stack) park(body string, reason deadletter.Reason, died time.Time) stri
 	return l.ID
 }
 
-// deniedError is an error of AWS's client, with the methods of its SDK's errors.
+// deniedError is an error with the methods that an error of the AWS SDK has.
 type deniedError struct{}
 
 func (deniedError) Error() string     { return "operation error DynamoDB: Query, AccessDeniedException" }

@@ -16,7 +16,7 @@ import (
 	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// simulator sends one line, or lines until the client is gone.
+// simulator sends one line. If it is endless, it sends lines until the client is gone.
 type simulator struct {
 	endless bool
 	err     error
@@ -41,8 +41,8 @@ func (s *simulator) Compare(ctx context.Context, question []byte, tell func(any)
 	return ctx.Err()
 }
 
-// asked returns a console's answer.
-func asked(t *testing.T, o Options, method, path, body string) (status int, text string) {
+// askConsole sends a request to a console with these options, and returns the answer.
+func askConsole(t *testing.T, o Options, method, path, body string) (status int, text string) {
 	t.Helper()
 	o.Clock = clock.System{}
 	w := httptest.NewRecorder()
@@ -50,25 +50,25 @@ func asked(t *testing.T, o Options, method, path, body string) (status int, text
 	return w.Code, w.Body.String()
 }
 
-func TestWhatIfHandsTheQuestionOnAndItsAnswerBack(t *testing.T) {
+func TestWhatIfPassesTheQuestionToTheSimulator(t *testing.T) {
 	t.Parallel()
 	s := &simulator{}
 	o := Options{Simulator: s}
-	if status, text := asked(t, o, http.MethodGet, "/console/whatif", ""); status != http.StatusOK ||
+	if status, text := askConsole(t, o, http.MethodGet, "/console/whatif", ""); status != http.StatusOK ||
 		text != `{"settings":"stack: lull\n"}`+"\n" {
 		t.Errorf("%d %s", status, text)
 	}
 	const question = `{"settings":"a: <b>"}`
-	if status, text := asked(t, o, http.MethodPost, "/console/whatif", question); status != http.StatusOK ||
+	if status, text := askConsole(t, o, http.MethodPost, "/console/whatif", question); status != http.StatusOK ||
 		s.asked != question || text != `{"doing":"\u003cscript\u003e","share":0.5}`+"\n" {
 		t.Errorf("asked %s, answered %d %s", s.asked, status, text)
 	}
 	s.err = errors.New("another simulation runs")
-	_, text := asked(t, o, http.MethodPost, "/console/whatif", "{}")
+	_, text := askConsole(t, o, http.MethodPost, "/console/whatif", "{}")
 	if text != `{"error":"another simulation runs"}`+"\n" {
 		t.Errorf("busy: %s", text)
 	}
-	if status, _ := asked(t, o, http.MethodPost, "/console/whatif", strings.Repeat("x", maxQuestion+1)); status !=
+	if status, _ := askConsole(t, o, http.MethodPost, "/console/whatif", strings.Repeat("x", maxQuestion+1)); status !=
 		http.StatusRequestEntityTooLarge {
 		t.Errorf("a large question: %d", status)
 	}
@@ -93,18 +93,18 @@ func TestWhatIfEndsWithItsRequest(t *testing.T) {
 	server.Client().CloseIdleConnections()
 }
 
-// breaker is a panel without a stack.
-type breaker struct{ panel *fault.Panel }
+// fixedBreaker is a Breaker that has a panel but no stack.
+type fixedBreaker struct{ panel *fault.Panel }
 
-func (b breaker) Panel() *fault.Panel { return b.panel }
+func (b fixedBreaker) Panel() *fault.Panel { return b.panel }
 
-func (b breaker) Recovery() fault.Recovery { return fault.Recovery{PanelState: b.panel.State()} }
+func (b fixedBreaker) Recovery() fault.Recovery { return fault.Recovery{PanelState: b.panel.State()} }
 
-// sends composes and publishes the given messages.
+// sends is an API that remembers the messages that were composed and published.
 type sends struct {
 	operate.API
 	refers bool
-	at     map[time.Time]bool // times used as versions
+	at     map[time.Time]bool // the times that were used as versions
 	sent   []queue.Outgoing
 }
 
@@ -125,7 +125,7 @@ func (s *sends) Publish(_ context.Context, p operate.Publication) (operate.Publi
 func TestBreakItSteersThePanel(t *testing.T) {
 	t.Parallel()
 	api := &sends{at: map[time.Time]bool{}}
-	o := Options{Breaker: breaker{fault.NewPanel(clock.System{}, nil)}, API: api}
+	o := Options{Breaker: fixedBreaker{fault.NewPanel(clock.System{}, nil)}, API: api}
 	for _, step := range []struct {
 		path, body string
 		status     int
@@ -133,13 +133,13 @@ func TestBreakItSteersThePanel(t *testing.T) {
 	}{
 		{"", `{"sink_down":true}`, http.StatusOK, `"sink_down":true`},
 		{"", `{"sink_rejects":7}`, http.StatusBadRequest, "use a share from 0 to 1"},
-		{"", `{"sink_rejects":"<script>"}`, http.StatusBadRequest, "the JSON that is wanted"},
+		{"", `{"sink_rejects":"<script>"}`, http.StatusBadRequest, "the JSON that is expected"},
 		{"/kill", `{"function":"index"}`, http.StatusOK, `"armed":{"index":1}`},
 		{"/kill", `{"function":"prune"}`, http.StatusBadRequest, "receive, index"},
 		{"/send", `{"id":"a"}`, http.StatusOK, "{}"},
 		{"", `{}`, http.StatusOK, `"armed":{}`},
 	} {
-		status, text := asked(t, o, http.MethodPost, "/console/breakit"+step.path, step.body)
+		status, text := askConsole(t, o, http.MethodPost, "/console/breakit"+step.path, step.body)
 		if status != step.status || !strings.Contains(text, step.says) {
 			t.Errorf("%s %s: %d %s, want %d and %q", step.path, step.body, status, text, step.status, step.says)
 		}
@@ -151,15 +151,15 @@ func TestBreakItSteersThePanel(t *testing.T) {
 		t.Errorf("sent %+v, want a burst of three", api.sent)
 	}
 	api.refers = true
-	status, text := asked(t, o, http.MethodPost, "/console/breakit/send", `{"id":"a"}`)
+	status, text := askConsole(t, o, http.MethodPost, "/console/breakit/send", `{"id":"a"}`)
 	if status != http.StatusConflict {
 		t.Errorf("%d %s", status, text)
 	}
-	if status, text := asked(t, o, http.MethodGet, "/console/breakit", ""); status != http.StatusOK ||
+	if status, text := askConsole(t, o, http.MethodGet, "/console/breakit", ""); status != http.StatusOK ||
 		!strings.Contains(text, `"sink_down":false`) || !strings.Contains(text, `"recovered"`) {
 		t.Errorf("%d %s", status, text)
 	}
-	if status, _ := asked(t, Options{API: api}, http.MethodGet, "/console/breakit", ""); status != http.StatusNotFound {
+	if status, _ := askConsole(t, Options{API: api}, http.MethodGet, "/console/breakit", ""); status != http.StatusNotFound {
 		t.Errorf("a console that cannot break its stack: %d", status)
 	}
 }

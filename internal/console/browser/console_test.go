@@ -30,11 +30,12 @@ func TestWhatHappensIsShownAtOnce(t *testing.T) {
 	p.quiet()
 }
 
-// wire is a connection to a server that can be cut and restored at the same address.
+// wire is a proxy for a server. Its connection to the server can be cut and restored, at the same
+// address.
 type wire struct {
 	*httptest.Server
 	cut    atomic.Bool
-	denies atomic.Value // the boot of the server that denies everything; empty if none does
+	denies atomic.Value // the boot id of a server whose requests are all denied; empty to deny nothing
 	status atomic.Value // the fields of the only event that a page gets; empty for the stack's own events
 }
 
@@ -93,7 +94,8 @@ func tick(out http.ResponseWriter, r *http.Request, fields string) {
 	<-r.Context().Done()
 }
 
-// A sink that is back is not called healthy while messages that were put off still wait.
+// After an outage of a sink, the page does not call the sink healthy until the delayed messages are
+// written.
 func TestNowSaysUntilWhenMessagesArePutOff(t *testing.T) {
 	t.Parallel()
 	s := start(t, "")
@@ -167,7 +169,7 @@ func TestALostServerComesBackByItself(t *testing.T) {
 	p.quiet("ERR_", "Failed to load resource")
 }
 
-// A restarted server has another token. The page asks for a reload, and works after it.
+// A restarted server has another token. The page asks the user to reload it, and works after that.
 func TestAServerThatWasStartedAgainAsksForAReload(t *testing.T) {
 	t.Parallel()
 	s := start(t, "")
@@ -197,13 +199,13 @@ func TestHostileIdsAreShownAsText(t *testing.T) {
 	t.Parallel()
 	var events strings.Builder
 	for _, id := range hostile {
-		// The second becomes a dead letter.
+		// The event with the second sequence becomes a dead letter.
 		for _, sequence := range []string{"1", "<img src=x onerror=window.pwned++>"} {
 			events.WriteString(put(id, sequence, "hit "+id, ""))
 		}
 	}
 	s := start(t, events.String())
-	s.written(len(hostile) - 1) // the contract forbids characters that reverse the order of a text
+	s.written(len(hostile) - 1) // lull refuses the id with the character that reverses the order of a text
 	p := open(t, s.address)
 	p.load("")
 	for _, view := range p.views() {
@@ -229,21 +231,21 @@ func TestHostileIdsAreShownAsText(t *testing.T) {
 // firstOf returns the beginning of an id, because a page may cut a long one.
 func firstOf(id string) string {
 	if i := strings.IndexFunc(id, func(r rune) bool { return r == '\u202e' }); i >= 0 {
-		return id[:i] // this character is shown by its number
+		return id[:i] // the page shows the number of this character instead
 	}
 	r := []rune(id)
 	return string(r[:min(len(r), 20)])
 }
 
-// mark is a script that marks the element with the focus, and returns its name.
-const mark = `(() => { const e = document.activeElement; if (!e || e === document.body) return "";
+// markFocused is a script that marks the element with the focus, and returns the element's name.
+const markFocused = `(() => { const e = document.activeElement; if (!e || e === document.body) return "";
 	e.dataset.reached = "1"; return e.tagName + " " + (e.innerText || e.value || e.id || "").slice(0, 40); })()`
 
 const controls = "a[href], button, input, select, textarea, summary, [tabindex='0']"
 
-// missed are the controls that the tab key did not reach. Of a group of radio buttons, one is
-// enough.
-const missed = `[...document.querySelectorAll("` + controls + `")]
+// notReached lists the controls that the tab key did not reach. It ignores radio buttons, because the
+// tab key reaches only one of a group.
+const notReached = `[...document.querySelectorAll("` + controls + `")]
 	.filter((e) => !e.disabled && e.checkVisibility() && e.type !== "radio" && !e.dataset.reached)
 	.map((e) => e.outerHTML.slice(0, 120))`
 
@@ -259,14 +261,14 @@ func TestTheKeyboardIsEnough(t *testing.T) {
 		stops := value[int](p, "document.querySelectorAll("+quote(controls)+").length")
 		for range stops + 5 {
 			p.press("\t")
-			if value[string](p, mark) == "" {
-				break // back at the start
+			if value[string](p, markFocused) == "" {
+				break // the focus has left the last control of the page
 			}
 			if outline := value[string](p, "getComputedStyle(document.activeElement).outlineStyle"); outline == "none" {
-				t.Errorf("%s: %s has the focus and does not show it", view, value[string](p, mark))
+				t.Errorf("%s: %s has the focus and does not show it", view, value[string](p, markFocused))
 			}
 		}
-		if got := value[[]string](p, missed); len(got) > 0 {
+		if got := value[[]string](p, notReached); len(got) > 0 {
 			t.Errorf("%s: the tab key does not come to %q", view, got)
 		}
 	}
@@ -345,12 +347,12 @@ func TestWhatIfComparesAndNamesFaults(t *testing.T) {
 	p.click("button", "Compare")
 	p.click("button", "Stop")
 	p.shows("Stopped.")
-	p.click("button", "Compare") // the stopped comparison does not block it
+	p.click("button", "Compare") // a stopped comparison does not block the next one
 	p.until("[...document.querySelectorAll('main [role=status]')].some((e) => e.innerText === 'Done.')")
 	p.quiet()
 }
 
-// The pages of a stack with 100,000 documents are as fast as those of a small one.
+// The pages of a stack with 100,000 documents are as fast as the pages of a small stack.
 func TestAHundredThousandDocuments(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it indexes 100,000 documents")

@@ -24,7 +24,8 @@ func TestADocumentLeadsToItsDeadLetters(t *testing.T) {
 	p.quiet()
 }
 
-// Two messages with one version are shown in two lanes, because their outcomes differ.
+// If two messages have the same version, the page shows them in two lanes, because their outcomes
+// differ.
 func TestMessagesOfOneVersionHaveLanesOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	s := start(t, "")
@@ -33,7 +34,7 @@ func TestMessagesOfOneVersionHaveLanesOfTheirOwn(t *testing.T) {
 	s.written(1)
 	p := open(t, s.address)
 	p.load("#/documents/content%23twice")
-	// Each has its own flight, and either may be written first.
+	// Each message has its own flight, and the flights may end in any order.
 	p.until(`((lanes, text) => text(".outcome") === "duplicate; superseded; written and committed" && text(".nth") === "; 1 of 2; 2 of 2" &&
 		lanes.filter((l) => l.querySelector(".version").textContent === "3" && l.querySelector(".nth")).length === 2)(
 		[...document.querySelectorAll(".lanes li")],
@@ -41,7 +42,7 @@ func TestMessagesOfOneVersionHaveLanesOfTheirOwn(t *testing.T) {
 	p.quiet()
 }
 
-// A tick changes the numbers in a list, but not what the user selected.
+// When the numbers in a list change, the focus of the user does not move.
 func TestTheFocusStaysWhereItIsWhileNumbersChange(t *testing.T) {
 	t.Parallel()
 	s := start(t, "")

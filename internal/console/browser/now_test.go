@@ -8,14 +8,15 @@ import (
 	"testing"
 )
 
-// bootOf returns the boot of the server of a page.
+// bootOf returns the boot id of the server of a page.
 func bootOf(p *page) string {
 	p.t.Helper()
 	return value[string](p, `fetch("/console/about").then((a) => a.json()).then((a) => a.boot)`)
 }
 
-// In an outage, the page begins with it: the sink, since when, what lull does, and the oldest
-// waiting document against the promise. Every view shows it in its heading.
+// In an outage, the first section of the page is about the outage: the sink, the time at which it
+// began, what lull does, and the oldest waiting document compared with the promise. Every view shows
+// the outage in its heading.
 func TestAnOutageIsTheFirstThingThatTheConsoleShows(t *testing.T) {
 	t.Parallel()
 	s := start(t, "")
@@ -53,8 +54,8 @@ func TestAnOutageIsTheFirstThingThatTheConsoleShows(t *testing.T) {
 	p.quiet()
 }
 
-// measured answers the question of the view Now: two bursts with nothing between them, an outage
-// in the second one, and only dead events in the last step.
+// measured is a script that answers the requests of the view Now. The answer has two bursts with a
+// gap between them, an outage in the second burst, and only dead events in the last step.
 const measured = `(() => {
 	const real = window.fetch, now = Date.now(), at = (s) => new Date(now - s * 1000).toISOString();
 	const fresh = {p50_ns: 2e9, p99_ns: 3e9};
@@ -75,9 +76,9 @@ func TestTheChartsAreTrue(t *testing.T) {
 	p.until(measured)
 	p.visit("#/now")
 	p.until("document.querySelectorAll('.chart svg').length === 2")
-	// What was not written is a gap: the line begins again after it.
+	// Steps without a write are a gap in the line.
 	p.until(`document.querySelector(".chart path.m-median").getAttribute("d").match(/M/g).length >= 2`)
-	// Both charts have the same axis, whose zone is named.
+	// Both charts have the same time axis, and the captions name the time zone.
 	texts := func(n int) string {
 		return value[string](p, fmt.Sprintf(
 			`[...document.querySelectorAll("figure")[%d].querySelectorAll("svg text")].map((e) => e.textContent).filter((s) => s.includes(":")).join()`, n))
@@ -88,17 +89,17 @@ func TestTheChartsAreTrue(t *testing.T) {
 	if got := value[int](p, `[...document.querySelectorAll("figcaption")].filter((e) => /times are UTC/.test(e.textContent)).length`); got != 2 {
 		t.Errorf("%d captions name the zone, want 2", got)
 	}
-	// Counts are bars, the axis of whole numbers is whole, and the outage is shaded.
+	// Counts are shown as bars, the ticks of their axis are whole numbers, and the outage is shaded.
 	p.until(`document.querySelectorAll("figure:last-of-type .chart rect.shade.outage").length === 1 &&
 		document.querySelectorAll(".chart rect.fill.m-dead").length === 1`)
 	if got := value[string](p, `[...document.querySelectorAll("figure")].at(-1).querySelectorAll("svg text[text-anchor=end]").values().map((e) => e.textContent).filter((s) => !s.includes(":")).toArray().join()`); strings.Contains(got, ".") || !strings.HasPrefix(got, "0,1") {
 		t.Errorf("the ticks are %s", got)
 	}
-	// A colour follows the meaning: a dead event is red in the bar, the legend and the figures below.
+	// A meaning has one colour: dead events have the same colour in the bar, in the legend and below.
 	if got := value[[]string](p, `[...new Set([...document.querySelectorAll("rect.m-dead")].map((e) => getComputedStyle(e).fill).concat(getComputedStyle(document.querySelector(".dot.m-dead")).backgroundColor))]`); len(got) != 1 {
 		t.Errorf("dead has the colours %q", got)
 	}
-	// The pointer shows the figures of a step.
+	// When the pointer is over a step, a tooltip shows the numbers of the step.
 	value[bool](p, `(() => { const at = document.querySelector(".chart svg"), to = at.querySelector("path.m-median").getBoundingClientRect(), box = at.getBoundingClientRect();
 		at.dispatchEvent(new PointerEvent("pointermove", {clientX: to.left + 2, clientY: box.top + 20, bubbles: true})); return true; })()`)
 	p.until(`/median 2.0 s/.test(document.querySelector(".tip:not([hidden])")?.innerText)`)

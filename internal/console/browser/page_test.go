@@ -52,13 +52,13 @@ func TestMain(m *testing.M) {
 type page struct {
 	t   *testing.T
 	ctx context.Context
-	url string // without a fragment
+	url string // the address of the page, without a fragment
 
 	mu   sync.Mutex
-	said []string // errors on the console, exceptions, breaches of the policy
+	said []string // errors on the console, exceptions, and breaches of the content security policy
 }
 
-// spy runs before the scripts of a page. A sender's text that sets pwned would have run as a
+// spy runs before the scripts of a page. If pwned is not 0 later, a sender's text was run as a
 // script.
 const spy = `window.pwned = 0; window.breaches = [];
 addEventListener("securitypolicyviolation", (e) => window.breaches.push(e.violatedDirective + " " + e.blockedURI));
@@ -71,7 +71,7 @@ window.fetch = async (...all) => {
   try { return await ask(...all); } finally { setTimeout(() => window.pending--, 50); } // when the page has drawn it
 };`
 
-// open opens a page of a server. address is host and port.
+// open opens a page of a server. The address consists of host and port.
 func open(t *testing.T, address string) *page {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(chromium, chromedp.WithNewBrowserContext())
@@ -164,7 +164,7 @@ func value[T any](p *page, expression string) T {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()
-	// As JSON, because the value may be of any type.
+	// The script returns JSON, because the value may be of any type.
 	text, err := chromedp.Run(ctx, chromedp.Evaluate[string]("(async () => JSON.stringify(await ("+expression+")))()",
 		chromedp.EvalAwaitPromise))
 	var v T
@@ -199,7 +199,7 @@ func (p *page) text(selector string) string {
 func quote(s string) string {
 	text, err := json.Marshal(s)
 	if err != nil {
-		panic(err) // a string is JSON
+		panic(err) // cannot happen: a string can always be encoded in JSON
 	}
 	return string(text)
 }

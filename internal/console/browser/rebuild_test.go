@@ -4,8 +4,9 @@ package browser
 
 import "testing"
 
-// A rebuild needs a search engine, so the page is tested with fixed answers. The tests of package
-// console check that the server handles the same requests.
+// answers is a script that replaces the server for the requests about rebuilds, because a rebuild
+// needs a search engine. The tests of package console check that the server handles the same
+// requests.
 const answers = `(() => {
 	const real = window.fetch, hostile = "<script>alert(1)</script>\u202e" + "x".repeat(300);
 	window.stack = {phase: "filling", total: 100000, done: 40000, posted: []};

@@ -23,7 +23,7 @@ import (
 	"github.com/lullhq/lull/internal/pipeline/usecasetest"
 )
 
-var write = flag.Bool("write", false, "draw the pictures of the documents anew")
+var write = flag.Bool("write", false, "draw the pictures of the documentation again")
 
 const (
 	pictures   = "../../../docs/img"
@@ -42,7 +42,7 @@ func newsroom() (events string, written int) {
 	for i, title := range titles {
 		id := strings.ToLower(strings.Fields(strings.NewReplacer("A ", "", "The ", "", "New ", "").Replace(title))[0])
 		for v := range 5 - i%3 {
-			// Spread over half a minute, so that the charts have several points.
+			// The events are sent over half a minute, so that the charts have several points.
 			text := fmt.Sprintf("Version %d: the reading room of the news.", v+1)
 			fmt.Fprintf(&b, `{"after_ms":%d,"body":%s}`+"\n", 3000*i+200*v,
 				strings.TrimSpace(put(id, fmt.Sprint(v+1), title, text)))
@@ -55,7 +55,7 @@ func newsroom() (events string, written int) {
 	return b.String(), len(titles)
 }
 
-// picture is a screenshot of the documents.
+// picture is a screenshot for the documentation.
 type picture struct {
 	name, view string
 	dark       bool
@@ -87,7 +87,7 @@ func TestScreenshots(t *testing.T) {
 	} {
 		p := p
 		if shot.name == "whatif" {
-			// With the settings that most stacks have. A page must be visited before it draws.
+			// This picture uses the settings that most stacks have, so it needs another stack.
 			p = open(t, start(t, "", "--quiet", "5s", "--max-wait", "30s").address)
 			p.load("")
 		}
@@ -108,7 +108,7 @@ func TestScreenshots(t *testing.T) {
 	}
 }
 
-// comparing compares a longer quiet window, and waits for the result.
+// comparing compares the settings with a longer quiet window, and waits for the result.
 func comparing(p *page) {
 	value[bool](p, `(() => {
 		const at = document.getElementById("whatif-settings");
@@ -142,7 +142,7 @@ func breaking(p *page) {
 	p.until(`Number(document.querySelectorAll(".card dd")[2].innerText) > 20`)
 }
 
-// shrink makes the file of a picture smaller by using 256 colours, because a page has few.
+// shrink makes the file of a picture smaller. It uses 256 colours, because a page has few colours.
 func shrink(raw []byte) ([]byte, error) {
 	full, err := png.Decode(bytes.NewReader(raw))
 	if err != nil {

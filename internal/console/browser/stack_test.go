@@ -47,7 +47,7 @@ type stack struct {
 
 var listening = regexp.MustCompile(`http://([0-9.]+:[0-9]+)/`)
 
-// start runs `lull dev` with short windows. Without events it is idle.
+// start runs `lull dev` with short windows. Without events, the stack is idle.
 func start(t *testing.T, events string, args ...string) *stack {
 	t.Helper()
 	return startAt(t, "127.0.0.1:0", events, args...)
@@ -74,7 +74,7 @@ func startAt(t *testing.T, address, events string, args ...string) *stack {
 			}
 		}
 		close(found)
-		_ = s.cmd.Wait() // Ctrl-C ends it, or a test kills it
+		_ = s.cmd.Wait() // returns an error if a signal ended the program
 		close(s.ended)
 	}()
 	t.Cleanup(s.stop)
@@ -93,7 +93,7 @@ func (s *stack) stop() {
 	if s.cmd == nil {
 		return
 	}
-	_ = s.cmd.Process.Signal(syscall.SIGINT) // it may have ended already
+	_ = s.cmd.Process.Signal(syscall.SIGINT) // the program may have ended already
 	select {
 	case <-s.ended:
 	case <-time.After(patience):

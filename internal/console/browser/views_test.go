@@ -47,8 +47,9 @@ func (p *page) accessible(where string) {
 	}
 }
 
-// wide returns by how many pixels the page is wider than its window, and which elements cause it.
-const wide = `({pixels: document.documentElement.scrollWidth - innerWidth,
+// tooWide is a script that returns by how many pixels the page is wider than its window, and which
+// elements are too wide.
+const tooWide = `({pixels: document.documentElement.scrollWidth - innerWidth,
 	by: [...document.querySelectorAll("body *")]
 		.filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroll, pre, .chart"))
 		.slice(0, 3).map((e) => e.tagName + "." + e.className)})`
@@ -61,7 +62,7 @@ func (p *page) fits(where string) {
 		got := value[struct {
 			Pixels int      `json:"pixels"`
 			By     []string `json:"by"`
-		}](p, wide)
+		}](p, tooWide)
 		if got.Pixels > 0 {
 			p.t.Errorf("%s: at %d px the page is %d px too wide: %q", where, width, got.Pixels, got.By)
 		}
@@ -69,7 +70,7 @@ func (p *page) fits(where string) {
 	p.size(1280, 900)
 }
 
-// views are the addresses in the navigation.
+// views returns the addresses in the navigation.
 func (p *page) views() []string {
 	p.t.Helper()
 	return value[[]string](p, `[...document.querySelectorAll("#views a")].map((a) => a.getAttribute("href"))`)
@@ -99,11 +100,11 @@ func seed() string {
 	return b.String()
 }
 
-// seeded is how many versions of seed are written.
+// seeded is how many versions lull writes to the sink after seed was published.
 const seeded = 39
 
-// Every view of an empty stack and of one with documents obeys axe-core's rules in both themes. At
-// every width, no page scrolls sideways, and no view causes an error.
+// Every view obeys the rules of axe-core in both themes, for an empty stack and for a stack with
+// documents. No page scrolls sideways at any width, and no view causes an error.
 func TestEveryViewIsAccessibleAndFits(t *testing.T) {
 	t.Parallel()
 	for name, events := range map[string]string{"empty": "", "documents": seed()} {
