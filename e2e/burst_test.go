@@ -11,7 +11,7 @@ import (
 	"github.com/lullhq/lull/e2e/ground"
 )
 
-// An event by each of the three ways arrives in the sink, as it was sent.
+// Events arrive unchanged in the sink, by SNS, by EventBridge and directly by SQS.
 func TestEveryUpstreamReachesTheSink(t *testing.T) {
 	s := express(t)
 	c := s.Collection("upstreams")
@@ -30,8 +30,8 @@ func TestEveryUpstreamReachesTheSink(t *testing.T) {
 	}
 }
 
-// Thirty versions of a document, by three ways and out of order, are one write of the newest.
-// OpenSearch itself counts the writes.
+// Thirty versions of a document arrive out of order, by SNS, EventBridge and SQS. lull writes only the
+// newest version, once. OpenSearch itself counts the writes.
 func TestBurstIsOneWriteOfTheNewest(t *testing.T) {
 	s := express(t)
 	c := s.Collection("burst")
@@ -41,7 +41,7 @@ func TestBurstIsOneWriteOfTheNewest(t *testing.T) {
 		id := fmt.Sprintf("doc-%d", try)
 		before, counts := s.Search.Writes(t, s.Index(c)), s.Counts(t)
 		began := time.Now()
-		s.Spread(t, shuffled(c, id, versions)...)
+		s.Spread(t, shuffledVersions(c, id, versions)...)
 		took := time.Since(began)
 		want[id] = versions
 		s.Settled(t, c, want)
@@ -58,8 +58,8 @@ func TestBurstIsOneWriteOfTheNewest(t *testing.T) {
 	t.Fatal("this machine is too slow to send a burst")
 }
 
-// shuffled are versions 1 to n of a document, in any order.
-func shuffled(c, id string, n int) []ground.Event {
+// shuffledVersions returns events with the versions 1 to n of a document, in random order.
+func shuffledVersions(c, id string, n int) []ground.Event {
 	events := make([]ground.Event, n)
 	for i := range events {
 		events[i] = ground.Event{Collection: c, ID: id, Version: i + 1}
@@ -68,8 +68,8 @@ func shuffled(c, id string, n int) []ground.Event {
 	return events
 }
 
-// A message that waits for its flight stays in the queue, and nobody can receive it, until the row
-// says that it is done.
+// A message that waits for its flight stays in the queue, and no consumer can receive it. It stays
+// there until the row shows that its version is committed.
 func TestHeldMessagesAreInvisibleUntilTheCommit(t *testing.T) {
 	s := express(t)
 	c := s.Collection("held")
@@ -93,7 +93,7 @@ func TestHeldMessagesAreInvisibleUntilTheCommit(t *testing.T) {
 		return false, "pending"
 	})
 	if held == 0 {
-		t.Error("it was committed before anybody could look")
+		t.Error("the version was committed before the test could look at the queue")
 	}
 	t.Logf("looked %d times while it was held", held)
 	s.Settled(t, c, map[string]int{"doc": 7})

@@ -12,9 +12,10 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// The second sink has a ceiling. Forty documents that are due together go no faster. A document is
-// claimed before it is sent, and committed after it: what was claimed and committed within a time
-// was sent within it, however slow the host is.
+// The second sink has a ceiling of documents a second. lull does not exceed the ceiling for forty
+// documents that are due together. A document is claimed before it is sent, and committed after that.
+// So a document that was claimed and committed within a time was also sent within that time, even on
+// a slow host.
 func TestNoMoreDocumentsGoThanTheCeilingLets(t *testing.T) {
 	s := withDefaults(t)
 	const documents = 40

@@ -12,8 +12,8 @@ import (
 	"github.com/lullhq/lull/internal/seam/deadletter"
 )
 
-// lines are messages as `lull publish` reads them.
-func lines(events ...ground.Event) string {
+// publishLines returns events as lines that `lull publish` reads.
+func publishLines(events ...ground.Event) string {
 	var text strings.Builder
 	for _, e := range events {
 		text.WriteString(e.Body() + "\n")
@@ -21,12 +21,12 @@ func lines(events ...ground.Event) string {
 	return text.String()
 }
 
-// What a publisher and an operator do with a stack, by the command line: publish, wait, get,
-// status, explain.
+// A publisher and an operator use a stack with the command line: publish, wait, get, status and
+// explain.
 func TestCommandsPublishWaitAndShow(t *testing.T) {
 	s := express(t)
 	c := s.Collection("commands")
-	file := ground.File(t, "events.ndjson", lines(
+	file := ground.File(t, "events.ndjson", publishLines(
 		ground.Event{Collection: c, ID: "a", Version: 1}, ground.Event{Collection: c, ID: "a", Version: 2},
 		ground.Event{Collection: c, ID: "b", Version: 1},
 	))
@@ -35,7 +35,7 @@ func TestCommandsPublishWaitAndShow(t *testing.T) {
 	if published.Messages != 3 || published.Events != 3 || len(published.Refused) != 0 {
 		t.Errorf("publish a file: %+v", published)
 	}
-	s.SaysTo(t, nil, lines(ground.Event{Collection: c, ID: "c", Version: 9}), 0,
+	s.SaysTo(t, nil, publishLines(ground.Event{Collection: c, ID: "c", Version: 9}), 0,
 		"1 messages with 1 events sent, 0 refused", "publish", "--source", "events", "-")
 	var status operate.Status
 	s.JSON(t, &status, "status")
@@ -71,8 +71,8 @@ func TestDoctor(t *testing.T) {
 	s.Drained(t)
 }
 
-// resync publishes a collection again through the bulk lane: an equal version is written once more,
-// an older one is not.
+// `lull resync` publishes a collection again through the bulk lane. lull writes an equal version
+// again, but not an older version.
 func TestResyncGoesThroughTheBulkLane(t *testing.T) {
 	s := express(t)
 	c := s.Collection("resync")
@@ -80,7 +80,7 @@ func TestResyncGoesThroughTheBulkLane(t *testing.T) {
 		ground.Event{Collection: c, ID: "newer", Version: 5})
 	s.Settled(t, c, map[string]int{"same": 2, "newer": 5})
 	writes := s.Search.Writes(t, s.Index(c))
-	file := ground.File(t, "all.ndjson", lines(
+	file := ground.File(t, "all.ndjson", publishLines(
 		ground.Event{Collection: c, ID: "same", Version: 2, Data: map[string]any{"title": "again"}},
 		ground.Event{Collection: c, ID: "newer", Version: 4}, ground.Event{Collection: c, ID: "missing", Version: 1},
 	))
@@ -89,15 +89,16 @@ func TestResyncGoesThroughTheBulkLane(t *testing.T) {
 	if got := s.Search.Documents(t, s.Index(c))["same"].Fields["title"]; got != "again" {
 		t.Errorf("the resync's document was not written: title %q", got)
 	}
-	s.Wrote(t, c, writes, 2) // one of the three is stale
-	// An export in a bucket, too.
-	object := s.Object(t, c+"/export.ndjson", lines(ground.Event{Collection: c, ID: "exported", Version: 3}))
+	s.Wrote(t, c, writes, 2) // one of the three events is stale
+	// The export may also be an object in a bucket.
+	object := s.Object(t, c+"/export.ndjson", publishLines(ground.Event{Collection: c, ID: "exported", Version: 3}))
 	s.Says(t, 0, "1 messages sent in resync run", "resync", object)
 	s.Committed(t, ground.Key(c, "exported"), 3)
 	s.Drained(t)
 }
 
-// cancel makes the pending version a dead letter before it is written, and says so in the audit.
+// `lull cancel` makes the pending version a dead letter before the version is written. The audit
+// records the cancellation.
 func TestCancel(t *testing.T) {
 	s := express(t)
 	flights := len(flightIDs(t, s))
@@ -117,14 +118,14 @@ func TestCancel(t *testing.T) {
 	}
 	s.Says(t, 0, "", "dead", "drop", cancelled.ID)
 	deadLetters(t, s, c, 0)
-	// The flight waits on for the version that was cancelled: the next test must not meet it.
+	// The flight still waits for the cancelled version. It must end before the next test starts.
 	ground.Until(t, "the flights of this test have ended", func() (bool, string) {
 		n := len(flightIDs(t, s)) - flights
 		return n <= 0, fmt.Sprint(n, " are left")
 	})
 }
 
-// Wrong questions have a clear answer and change nothing.
+// A command with a wrong argument prints a clear error and changes nothing.
 func TestCommandsRefuseWhatIsWrong(t *testing.T) {
 	s := express(t)
 	c := s.Collection("wrong")

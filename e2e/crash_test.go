@@ -18,9 +18,9 @@ import (
 	"github.com/lullhq/lull/internal/seam/flight"
 )
 
-// An Express execution dies: index fails until the state machine's retries have ended. Nothing has
-// to be undone; the message becomes visible, a new flight is started for it, and that one writes
-// it.
+// An Express execution fails, because index fails until the state machine has no retry left. lull
+// recovers without an operator: the message becomes visible, a new flight starts for the message, and
+// the new flight writes the document.
 func TestDeadExpressExecutionIsRecovered(t *testing.T) {
 	s := express(t)
 	s.PruneRule(t, false) // its samples are executions that die too
@@ -30,7 +30,7 @@ func TestDeadExpressExecutionIsRecovered(t *testing.T) {
 	restore := breakAlias(t, s, names.Index)
 	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 1})
 
-	dies(t, s, flights)
+	waitUntilDead(t, s, flights)
 	if row := s.Row(t, ground.Key(c, "doc")); row.Committed != "" || row.Claimed != "" {
 		t.Fatalf("committed %q, claimed %q while index is broken", row.Committed, row.Claimed)
 	}
@@ -39,15 +39,15 @@ func TestDeadExpressExecutionIsRecovered(t *testing.T) {
 	s.Counted(t, before, "Launched", 2)
 	s.Counted(t, before, "Received", 2)
 	s.Wrote(t, c, 0, 1)
-	// The dead flight's manifest stays for prune, which takes it when it is older than any flight;
-	// that of the flight that ended is gone.
+	// The manifest of the dead flight remains until prune deletes it, when it is older than any flight.
+	// The flight that ended has deleted its own manifest.
 	if got := len(flightIDs(t, s)) - len(flights); got != 1 {
 		t.Errorf("%d manifests remain, want the dead flight's only", got)
 	}
 }
 
-// SQS loses the message of a flight that died. Nothing brings the version back but its manifest:
-// `lull rescue` writes it.
+// SQS loses the message of a flight that died. Only the manifest of the flight still has the version,
+// and `lull rescue` writes the version from the manifest.
 func TestRescueWritesWhatNoMessageBringsBack(t *testing.T) {
 	s := express(t)
 	s.PruneRule(t, false) // its samples are executions that die too
@@ -64,9 +64,9 @@ func TestRescueWritesWhatNoMessageBringsBack(t *testing.T) {
 		}
 		return id != "", fmt.Sprint(len(known), " flights, none of them new")
 	})
-	lose(t, s, id)
+	loseMessages(t, s, id)
 	s.Drained(t)
-	dies(t, s, known)
+	waitUntilDead(t, s, known)
 	restore()
 	s.Says(t, 0, "", "rescue", string(id))
 	s.Settled(t, c, map[string]int{"doc": 1})
@@ -77,8 +77,8 @@ func TestRescueWritesWhatNoMessageBringsBack(t *testing.T) {
 	}
 }
 
-// index is killed while its request is under way. Its lease runs out, the retry claims the document
-// again and writes it.
+// index is killed while its request to the sink is running. After the lease has expired, the retry
+// claims the document again and writes it.
 func TestKilledIndexIsRecovered(t *testing.T) {
 	s := express(t)
 	s.NeedServers(t)
@@ -101,17 +101,17 @@ func TestKilledIndexIsRecovered(t *testing.T) {
 	thaw()
 	s.Settled(t, c, map[string]int{"doc": 1, "other": 1})
 	s.Counted(t, before, "Deleted", 1)
-	s.Counted(t, before, "Received", 1) // the flight itself went on
-	// The killed request may have been applied, then the document was written twice, the second
-	// time under a higher fence.
+	s.Counted(t, before, "Received", 1) // the flight continued, so the message was not received again
+	// The sink may have applied the request of the killed invocation. Then the document was written
+	// twice, the second time with a greater fence.
 	if n := s.Search.Writes(t, s.Index(c)); n != 2 && n != 3 {
 		t.Errorf("OpenSearch counts %d writes, want 2 or 3", n)
 	}
 	s.Never(t, before, "LeaseLost", "SinkNewer", "DeadLettered")
 }
 
-// A Standard execution is stopped by an operator while it waits: recovered as above. Standard wakes
-// once, at the last due time.
+// An operator stops a Standard execution while it waits. lull recovers as from a dead Express
+// execution. A Standard execution wakes once, at the last due time.
 func TestStoppedStandardExecutionIsRecovered(t *testing.T) {
 	s := standard(t)
 	c := s.Collection("stopped")
@@ -150,15 +150,15 @@ func TestStoppedStandardExecutionIsRecovered(t *testing.T) {
 	s.Counted(t, before, "Launched", 2)
 	s.Counted(t, before, "Received", 2)
 
-	// A burst is one write here too.
+	// With Standard executions, a burst is also one write.
 	writes := s.Search.Writes(t, s.Index(c))
-	s.Direct(t, shuffled(c, "burst", 5)...)
+	s.Direct(t, shuffledVersions(c, "burst", 5)...)
 	s.Settled(t, c, map[string]int{"doc": 1, "burst": 5})
 	s.Wrote(t, c, writes, 1)
 }
 
-// A function that starts with settings it refuses keeps every message, counts ConfigurationErrors,
-// and loses nothing.
+// If a function refuses its settings, it keeps every message and counts ConfigurationErrors. No
+// message is lost.
 func TestBadSettingsLoseNothing(t *testing.T) {
 	s := express(t)
 	c := s.Collection("configuration-errors")

@@ -14,8 +14,8 @@ import (
 	"github.com/lullhq/lull/internal/seam/journal"
 )
 
-// strict makes the index of a collection, where the sink refuses every field but title.
-func strict(t *testing.T, s *ground.Stack, c string) {
+// strictIndex creates the index of a collection with a mapping that refuses every field except title.
+func strictIndex(t *testing.T, s *ground.Stack, c string) {
 	t.Helper()
 	s.Search.Must(t, "PUT", "/"+s.Index(c), map[string]any{"mappings": map[string]any{
 		"dynamic": "strict",
@@ -26,7 +26,7 @@ func strict(t *testing.T, s *ground.Stack, c string) {
 	}})
 }
 
-// deadLetters waits until that many dead letters of a collection are parked, and returns them.
+// deadLetters waits until a collection has this number of parked dead letters, and returns them.
 func deadLetters(t *testing.T, s *ground.Stack, c string, want int) []operate.Letter {
 	t.Helper()
 	var list []operate.Letter
@@ -38,15 +38,15 @@ func deadLetters(t *testing.T, s *ground.Stack, c string, want int) []operate.Le
 	return list
 }
 
-// A version that the sink refuses for good is parked with its reason. What else was in its burst,
-// its batch and its bulk request is written: the newest good version too. When the mapping is fixed
-// the command line redrives the dead letter, and it is written. Then prune, by its rule, removes
-// the dead letter.
+// A version that the sink refuses permanently is parked with the reason. lull writes the other events
+// of the same burst, batch and bulk request, among them the newest valid version. When the mapping is
+// fixed, the command line redrives the dead letter, and lull writes the version. The next scheduled
+// run of prune removes the dead letter.
 func TestPoisonIsParkedFixedAndRedriven(t *testing.T) {
 	s := express(t)
 	c := s.Collection("poison")
 	key := ground.Key(c, "bad")
-	strict(t, s, c)
+	strictIndex(t, s, c)
 	before := s.Counts(t)
 	poison := ground.Event{
 		Collection: c, ID: "bad", Version: 3,
@@ -80,11 +80,11 @@ func TestPoisonIsParkedFixedAndRedriven(t *testing.T) {
 	if !slices.ContainsFunc(told.Decisions, func(d operate.Decision) bool {
 		return d.Step == string(journal.Rejected) && strings.Contains(d.Text, "version 3")
 	}) {
-		t.Errorf("what the functions logged does not tell that version 3 was rejected: %+v", told.Decisions)
+		t.Errorf("the decision log does not show that version 3 was rejected: %+v", told.Decisions)
 	}
 	s.Says(t, 3, "", "wait", string(key), "--version", "3", "--timeout", "5s")
 
-	// Redriven into the same mapping it is refused again, and nothing is lost.
+	// The sink refuses a redriven version again if the mapping is the same. The dead letter is not lost.
 	var result operate.LetterResult
 	s.JSON(t, &result, "dead", "redrive", "--key", string(key), "--dry-run")
 	if result.Outcomes["would_send"] != 1 {
@@ -93,7 +93,7 @@ func TestPoisonIsParkedFixedAndRedriven(t *testing.T) {
 	s.JSON(t, &result, "dead", "redrive", "--key", string(key))
 	s.Counted(t, before, "Parked", 2)
 	if again := deadLetters(t, s, c, 1)[0]; again.State != deadletter.Parked || again.Redrives != 1 {
-		t.Errorf("after a redrive in vain the dead letter is %s with %d redrives, want parked with 1", again.State,
+		t.Errorf("after a failed redrive the dead letter is %s with %d redrives, want parked with 1", again.State,
 			again.Redrives)
 	}
 	s.Drained(t)
@@ -110,14 +110,14 @@ func TestPoisonIsParkedFixedAndRedriven(t *testing.T) {
 	s.Says(t, 0, "It is fresh: version 3", "explain", string(key))
 }
 
-// A dead letter that is redriven after a newer version was committed is dropped, and the sink never
-// goes back.
+// A dead letter is dropped if it is redriven after a newer version was committed. The sink never
+// returns to the older version.
 func TestRedriveAfterANewerCommitIsDropped(t *testing.T) {
 	s := express(t)
-	s.PruneRule(t, false) // or prune may be first
+	s.PruneRule(t, false) // otherwise prune could remove the dead letter first
 	c := s.Collection("old-dead-letter")
 	key := ground.Key(c, "doc")
-	strict(t, s, c)
+	strictIndex(t, s, c)
 	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 1, Data: map[string]any{"wrong": 1}})
 	deadLetters(t, s, c, 1)
 	s.Drained(t)
@@ -137,8 +137,8 @@ func TestRedriveAfterANewerCommitIsDropped(t *testing.T) {
 	s.Wrote(t, c, writes, 0)
 }
 
-// What cannot be read is parked byte for byte, beside good messages of its batch, and can be
-// dropped.
+// A message that cannot be decoded is parked byte for byte, and an operator can drop it. Valid
+// messages of the same batch are written.
 func TestUndecodableIsParkedAndDropped(t *testing.T) {
 	s := express(t)
 	c := s.Collection("undecodable")
@@ -173,8 +173,8 @@ func TestUndecodableIsParkedAndDropped(t *testing.T) {
 	s.Holds(t, c, map[string]int{"good": 1})
 }
 
-// A message may reach the dead-letter queue without ever having been tried, as when SNS could not
-// deliver it. It is sent to the live queue and written.
+// A message may reach the dead-letter queue before lull has tried it, for example if SNS could not
+// deliver it. lull sends such a message to the live queue, and writes its document.
 func TestAMessageThatNeverRanIsReturned(t *testing.T) {
 	s := express(t)
 	c := s.Collection("never-ran")

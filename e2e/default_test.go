@@ -12,9 +12,9 @@ import (
 	"github.com/lullhq/lull/e2e/ground"
 )
 
-// page is a message of GOV.UK's publishing API, in the shape that it publishes: a whole document
-// with its version, or what withdraws it.
-func page(id string, version int, kind string) string {
+// govukMessage returns a message in the format of GOV.UK's publishing API: a whole document with its
+// version, or the withdrawal of a document.
+func govukMessage(id string, version int, kind string) string {
 	text, err := json.Marshal(map[string]any{
 		"content_id": id, "payload_version": strconv.Itoa(version), "document_type": kind, "schema_name": kind,
 		"locale": "en", "base_path": "/" + id, "title": fmt.Sprintf("version %d", version),
@@ -28,13 +28,13 @@ func page(id string, version int, kind string) string {
 		"links": map[string]any{"organisations": []any{"x"}},
 	})
 	if err != nil {
-		panic(err) // texts and numbers
+		panic(err) // cannot happen: texts and numbers can always be encoded in JSON
 	}
 	return string(text)
 }
 
-// withDefaults is the stack with default settings. Its tests have a collection each, and do not
-// wait until superseded messages of the others come back.
+// withDefaults returns the stack with default settings. Each test of this stack uses its own
+// collection. So a test need not wait until superseded messages of other tests become visible again.
 func withDefaults(t *testing.T) *ground.Stack {
 	t.Helper()
 	s, err := defaultStack()
@@ -46,12 +46,12 @@ func withDefaults(t *testing.T) *ground.Stack {
 func TestDefaultSettings(t *testing.T) {
 	s := withDefaults(t)
 	const c, documents, versions = "news", 20, 3
-	s.Begun(t, ground.Event{Collection: c, ID: "first", Version: 1}) // finds everything cold
+	s.Begun(t, ground.Event{Collection: c, ID: "first", Version: 1}) // warms up the functions
 	want := map[string]int{"first": 1}
 	var events []ground.Event
 	for i := range documents {
 		id := fmt.Sprintf("doc-%02d", i)
-		events, want[id] = append(events, shuffled(c, id, versions)...), versions
+		events, want[id] = append(events, shuffledVersions(c, id, versions)...), versions
 	}
 	rand.Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })
 	s.Spread(t, events...)
@@ -62,8 +62,8 @@ func TestDefaultSettings(t *testing.T) {
 	timely(t, s, c, len(want))
 }
 
-// GOV.UK's messages come through a topic that wraps them, in bursts and out of order. What
-// withdraws a page is a version too.
+// The messages of GOV.UK arrive in bursts and out of order, through a topic that wraps them in an
+// envelope. The withdrawal of a page is also a version.
 func TestPublishingMessagesThroughAWrappingTopic(t *testing.T) {
 	s := withDefaults(t)
 	const c = "content"
@@ -71,13 +71,13 @@ func TestPublishingMessagesThroughAWrappingTopic(t *testing.T) {
 	var messages []string
 	for i := range 10 {
 		id := fmt.Sprintf("6b1c-%d", i)
-		messages = append(messages, page(id, 4711, "guide"), page(id, 4712, "guide"))
+		messages = append(messages, govukMessage(id, 4711, "guide"), govukMessage(id, 4712, "guide"))
 		if i%5 == 0 {
-			messages = append(messages, page(id, 4713, "gone"))
+			messages = append(messages, govukMessage(id, 4713, "gone"))
 			continue
 		}
 		want[id] = 4713
-		messages = append(messages, page(id, 4713, "guide"))
+		messages = append(messages, govukMessage(id, 4713, "guide"))
 	}
 	rand.Shuffle(len(messages), func(i, j int) { messages[i], messages[j] = messages[j], messages[i] })
 	s.Wrapped(t, "publishing", messages...)
@@ -91,8 +91,8 @@ func TestPublishingMessagesThroughAWrappingTopic(t *testing.T) {
 	}
 }
 
-// A notification of S3 names an object, and a message names its payload: both are fetched when they
-// are written.
+// A notification of S3 names an object, and a message may refer to its payload. lull fetches the
+// object or the payload when it writes the document.
 func TestPayloadsAreFetched(t *testing.T) {
 	s := withDefaults(t)
 	s.Notify(t, "exports")
@@ -116,7 +116,7 @@ func TestPayloadsAreFetched(t *testing.T) {
 	}
 }
 
-// Two sinks have queues, functions and flights of their own over one table.
+// Each of two sinks has its own queues, functions and flights. Both sinks share one table.
 func TestTwoSinks(t *testing.T) {
 	s := withDefaults(t)
 	s.ToArchive(t, ground.Event{Collection: "archive", ID: "doc", Version: 1},

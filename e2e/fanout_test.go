@@ -18,11 +18,11 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// door is the way to OpenSearch of one sink. While it is closed the sink answers 503.
+// door is a proxy between one sink and OpenSearch. While the door is closed, it answers 503.
 type door struct {
 	url    string
 	closed atomic.Bool
-	turned atomic.Int64 // requests that it answered with that
+	turned atomic.Int64 // the number of requests that the door answered with 503
 }
 
 var front = sync.OnceValue(func() *door {
@@ -39,7 +39,7 @@ var front = sync.OnceValue(func() *door {
 			return
 		}
 		proxy.ServeHTTP(w, r)
-	})).URL // until the tests end
+	})).URL // the proxy runs until the tests end
 	return d
 })
 
@@ -47,8 +47,8 @@ var fannedOutStack = sync.OnceValues(func() (*ground.Stack, error) {
 	return deploy(ground.Settings{Stack: "lull-fanout", First: front().url})
 })
 
-// A topic sends every event to the queues of both sinks of a collection. While one sink is down the
-// other gets everything, and when it is back it gets everything too.
+// A topic sends every event to the queues of both sinks of a collection. While one sink is down, the
+// other sink gets all documents. When the first sink is up again, it also gets all documents.
 func TestOneOfTwoSinksIsDownAndTheOtherIsFresh(t *testing.T) {
 	ground.Long(t)
 	s, err := fannedOutStack()
@@ -96,7 +96,8 @@ func TestOneOfTwoSinksIsDownAndTheOtherIsFresh(t *testing.T) {
 		}
 	}
 
-	// What has one sink is skipped in the queue of the other: nothing is a dead letter.
+	// If a collection has only one sink, its events are skipped in the queue of the other sink. They do
+	// not become dead letters.
 	s.Publish(t, ground.Event{Collection: "news", ID: "n", Version: 1})
 	s.Committed(t, ground.Key("news", "n"), 1)
 	s.Drained(t)

@@ -26,7 +26,7 @@ import (
 	"github.com/lullhq/lull/internal/seam/flight"
 )
 
-// flightIDs are the flights that have objects in the bucket, oldest first.
+// flightIDs returns the ids of the flights that have objects in the bucket, the oldest first.
 func flightIDs(t testing.TB, s *ground.Stack) []flight.ID {
 	t.Helper()
 	all, _, err := s.Flights.List(t.Context(), "", math.MaxInt32)
@@ -38,8 +38,8 @@ func flightIDs(t testing.TB, s *ground.Stack) []flight.ID {
 	return ids
 }
 
-// lose deletes the messages that a flight holds, as if SQS had lost them.
-func lose(t testing.TB, s *ground.Stack, id flight.ID) {
+// loseMessages deletes the messages that a flight holds, as if SQS had lost them.
+func loseMessages(t testing.TB, s *ground.Stack, id flight.ID) {
 	t.Helper()
 	m, err := s.Flights.Get(t.Context(), id)
 	if err != nil {
@@ -53,8 +53,9 @@ func lose(t testing.TB, s *ground.Stack, id flight.ID) {
 	}
 }
 
-// breakAlias points a function's alias at a version whose settings are wrong, so that every
-// invocation fails. The function that it returns restores it; otherwise the end of the test does.
+// breakAlias points a function's alias to a version with wrong settings, so that every invocation
+// fails. The returned function restores the alias. If the test does not call it, the alias is
+// restored at the end of the test.
 func breakAlias(t testing.TB, s *ground.Stack, f names.Function) (restore func()) {
 	t.Helper()
 	var alias struct{ FunctionVersion string }
@@ -95,10 +96,10 @@ func configure(t testing.TB, s *ground.Stack, f names.Function, variables map[st
 	})
 }
 
-// dies waits until a flight that is not among the known ones has died of bad settings: the first
-// try and two retries, each a lease apart. Then nobody works on it any more. Samples of prune, and
-// flights of an earlier test, may meet the same settings.
-func dies(t testing.TB, s *ground.Stack, known []flight.ID) {
+// waitUntilDead waits until a new flight has failed because of bad settings: the first try and two
+// retries, each a lease apart. After that, nothing works on the flight. The argument known lists
+// older flights, because comparisons of prune and flights of earlier tests may fail in the same way.
+func waitUntilDead(t testing.TB, s *ground.Stack, known []flight.ID) {
 	t.Helper()
 	ground.Until(t, "a new flight has been tried three times", func() (bool, string) {
 		counts := s.Counts(t)
@@ -114,14 +115,15 @@ func dies(t testing.TB, s *ground.Stack, known []flight.ID) {
 	})
 }
 
-// freezeTable halts LocalStack's table in the middle of whatever it does, as Freeze does the sink.
+// freezeTable halts the process of LocalStack's table at any point of its work, like Freeze halts the
+// sink.
 func freezeTable(t testing.TB) (thaw func()) {
 	t.Helper()
 	ours := []byte("LULL_E2E_SERVER=" + filepath.Join(os.Getenv("LULL_E2E_RUN"), "localstack") + "\x00")
 	environments, err := filepath.Glob("/proc/[0-9]*/environ")
 	ground.Must(t, err)
 	for _, path := range environments {
-		environment, _ := os.ReadFile(path) // a process that has ended, or another user's
+		environment, _ := os.ReadFile(path) // fails if the process has ended or belongs to another user
 		command, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))
 		if bytes.Contains(append(environment, 0), ours) && bytes.Contains(command, []byte("DynamoDBLocal")) {
 			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))

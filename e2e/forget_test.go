@@ -22,33 +22,34 @@ import (
 	"github.com/lullhq/lull/internal/pipeline/usecasetest"
 )
 
-// hook is behind the webhook, until the tests end.
-var hook = sync.OnceValues(func() (*usecasetest.Receiver, string) {
+// webhookReceiver starts the receiver of the sink of the kind webhook. It runs until the tests end.
+var webhookReceiver = sync.OnceValues(func() (*usecasetest.Receiver, string) {
 	r := usecasetest.NewReceiver()
 	return r, httptest.NewServer(r).URL
 })
 
 var forgetStack = sync.OnceValues(func() (*ground.Stack, error) {
-	_, url := hook()
+	_, url := webhookReceiver()
 	return deploy(ground.Settings{Stack: "lull-forget", Hook: url, Archive: true})
 })
 
-// The document that is forgotten, content of it and of nothing else, and the document beside it.
+// alice is the document that is forgotten, and personal is content that only alice has. bob is
+// another document, which must stay.
 const (
 	alice, bob = "alice-4711", "bob"
 	personal   = "5ecret-content-of-alice"
 )
 
-// oblivion forgets a document.
-type oblivion struct {
+// forgetTest is a test that forgets the document alice in a stack.
+type forgetTest struct {
 	*testing.T
 	*ground.Stack
 	collection string
 	version    int
 }
 
-// event is the next version of a document. A sink refuses it if its date of birth is not a date.
-func (o *oblivion) event(id, born string) ground.Event {
+// event returns the next version of a document. The sink refuses the version if born is not a date.
+func (o *forgetTest) event(id, born string) ground.Event {
 	o.version++
 	e := ground.Event{
 		Collection: o.collection, ID: id, Version: o.version, Data: map[string]any{"title": "harmless", "born": born},
@@ -59,8 +60,8 @@ func (o *oblivion) event(id, born string) ground.Event {
 	return e
 }
 
-// together is one message in RabbitMQ's envelope.
-func together(events ...string) string {
+// inOneMessage returns one message with several events, in the envelope of RabbitMQ.
+func inOneMessage(events ...string) string {
 	var all []string
 	for _, e := range events {
 		all = append(all, `{"basicProperties":{},"data":"`+base64.StdEncoding.EncodeToString([]byte(e))+`"}`)
@@ -68,14 +69,15 @@ func together(events ...string) string {
 	return `{"eventSource":"aws:rmq","rmqMessagesByQueue":{"q::/":[` + strings.Join(all, ",") + `]}}`
 }
 
-// A document comes by several upstreams, and is in every state that it can be in. It is forgotten,
-// and what the command names is dropped. When the command says that nothing remains, no store of
-// the stack has the content, but for what docs/forget.md says.
+// A document arrives from several upstreams, until it has content in every kind of store. Then `lull
+// forget` forgets the document, and the test drops the dead letters and objects that the command
+// names. When the command says that nothing remains, no store of the stack has the content, with the
+// exceptions in docs/forget.md.
 func TestWhatIsForgottenIsInNoStoreOfTheStack(t *testing.T) {
 	ground.Long(t)
 	s, err := forgetStack()
 	ground.Must(t, err)
-	o := &oblivion{T: t, Stack: s, collection: "people"}
+	o := &forgetTest{T: t, Stack: s, collection: "people"}
 	began := time.Now().Add(-time.Second).UTC().Format(time.RFC3339)
 	s.Search.Must(t, "PUT", "/"+s.Index(o.collection), map[string]any{"mappings": map[string]any{
 		"properties": map[string]any{"born": map[string]any{"type": "date"}},
@@ -83,10 +85,10 @@ func TestWhatIsForgottenIsInNoStoreOfTheStack(t *testing.T) {
 	o.write()
 	o.Says(t, 0, "events sent in resync run", "replay", "--from", began, "--collection", o.collection)
 	o.Idle(t)
-	o.die()
+	o.makeDeadLetters()
 	o.schedule()
 	o.hold()
-	before := o.having()
+	before := o.placesWithContent()
 	for _, want := range []string{
 		"bucket archive/", "bucket dead/", "bucket scheduled/", "bucket flights/", "search ", "hook ",
 	} {
@@ -98,24 +100,24 @@ func TestWhatIsForgottenIsInNoStoreOfTheStack(t *testing.T) {
 
 	done := o.forget()
 	if done.Remaining == 0 {
-		t.Error("nothing remains, it says, and messages of another document have the content")
+		t.Error("forget says that nothing remains, but messages of another document have the content")
 	}
 	for range 5 {
 		if done.Remaining == 0 {
 			break
 		}
-		o.obey(done)
+		o.followAdvice(done)
 		done = o.forget()
 	}
 	if done.Remaining > 0 {
-		t.Errorf("after all was dropped that was named, %d remain: %+v", done.Remaining, done.Steps)
+		t.Errorf("after everything that forget names was dropped, %d remain: %+v", done.Remaining, done.Steps)
 	}
 	o.Idle(t)
-	for _, place := range o.having() {
-		t.Errorf("it is forgotten, and %s has it", place)
+	for _, place := range o.placesWithContent() {
+		t.Errorf("the document is forgotten, but %s has its content", place)
 	}
 
-	// The other document is where it was, and a new version of the forgotten one goes nowhere.
+	// The other document is unchanged, and a new version of the forgotten document is not written.
 	o.Publish(t, o.event(alice, "1990-01-01"), o.event(bob, "1990-01-01"))
 	for _, key := range []string{"", "hook"} {
 		doc := ground.Key(o.collection, bob)
@@ -128,13 +130,14 @@ func TestWhatIsForgottenIsInNoStoreOfTheStack(t *testing.T) {
 	if got := o.Search.Documents(t, o.Index(o.collection)); len(got) != 1 || got[bob].Fields == nil {
 		t.Errorf("the sink holds %v", got)
 	}
-	if r, _ := hook(); len(r.Documents()) != 1 {
+	if r, _ := webhookReceiver(); len(r.Documents()) != 1 {
 		t.Errorf("the webhook has %v", r.Documents())
 	}
 }
 
-// write brings both documents into both sinks, by a topic, a bus, and a topic that wraps.
-func (o *oblivion) write() {
+// write writes both documents to both sinks. It sends events to a topic, to a bus, and to a topic
+// that wraps messages in an envelope.
+func (o *forgetTest) write() {
 	o.Helper()
 	for _, send := range []func(testing.TB, ...ground.Event){o.Publish, o.Put} {
 		send(o, o.event(alice, "1990-01-01"), o.event(bob, "1990-01-01"))
@@ -148,21 +151,22 @@ func (o *oblivion) write() {
 		}
 	}
 	o.version++
-	o.Wrapped(o, "publishing", strings.Replace(page(alice, o.version, "guide"), "How to renew.", personal, 1))
+	o.Wrapped(o, "publishing", strings.Replace(govukMessage(alice, o.version, "guide"), "How to renew.", personal, 1))
 	o.Committed(o, ground.Key(o.collection, alice), o.version)
 	o.Idle(o)
 }
 
-// die makes three dead letters. One is of the other document, and its message has the document's
-// event. One is of no document, because nothing decodes the message. One is of the document itself,
-// and its message has the other document's. An event that a service could not deliver comes again.
-func (o *oblivion) die() {
+// makeDeadLetters makes three dead letters. The first is of bob, and its message also has an event of
+// alice. The second belongs to no document, because its message cannot be decoded. The third is of
+// alice, and its message also has an event of bob. Before that, a message that a service could not
+// deliver is returned to the live queue.
+func (o *forgetTest) makeDeadLetters() {
 	o.Helper()
 	o.Undeliverable(o, o.event(alice, "1990-01-01").Body())
-	o.DirectBodies(o, together(`{"subject":"`+alice+`","title":"`+personal))
-	o.PublishBodies(o, together(o.event(alice, "1990-01-01").Body(), o.event(bob, "never").Body()))
+	o.DirectBodies(o, inOneMessage(`{"subject":"`+alice+`","title":"`+personal))
+	o.PublishBodies(o, inOneMessage(o.event(alice, "1990-01-01").Body(), o.event(bob, "never").Body()))
 	o.Committed(o, ground.Key(o.collection, alice), o.version-1)
-	o.PublishBodies(o, together(o.event(alice, "never").Body(), o.event(bob, "1990-01-01").Body()))
+	o.PublishBodies(o, inOneMessage(o.event(alice, "never").Body(), o.event(bob, "1990-01-01").Body()))
 	o.Committed(o, ground.Key(o.collection, bob), o.version)
 	o.Idle(o)
 	var list []operate.Letter
@@ -172,28 +176,29 @@ func (o *oblivion) die() {
 	})
 }
 
-// schedule stores events for next week: the document's own, and one that shares its message with
-// the other document's.
-func (o *oblivion) schedule() {
+// schedule stores events for next week. One message has an event of alice, and another message has
+// events of both documents.
+func (o *forgetTest) schedule() {
 	o.Helper()
 	before, later := o.Counts(o), time.Now().Add(7*24*time.Hour)
 	one, two, three := o.event(alice, "1990-01-01"), o.event(alice, "1990-01-01"), o.event(bob, "1990-01-01")
 	one.NotBefore, two.NotBefore, three.NotBefore = later, later, later
-	o.DirectBodies(o, one.Body(), together(two.Body(), three.Body()))
+	o.DirectBodies(o, one.Body(), inOneMessage(two.Body(), three.Body()))
 	o.Counted(o, before, "Scheduled", 3)
 	o.Idle(o)
 }
 
-// hold leaves a version of both in a flight of each sink.
-func (o *oblivion) hold() {
+// hold leaves a version of both documents in a flight of each sink.
+func (o *forgetTest) hold() {
 	o.Helper()
-	o.PublishBodies(o, together(o.event(alice, "1990-01-01").Body(), o.event(bob, "1990-01-01").Body()))
+	o.PublishBodies(o, inOneMessage(o.event(alice, "1990-01-01").Body(), o.event(bob, "1990-01-01").Body()))
 	o.Pending(o, ground.Key(o.collection, alice), o.version-1)
 	o.Pending(o, ground.Key(o.collection, alice).In("hook"), o.version-1)
 }
 
-// forget runs the command, which waits for what goes by itself.
-func (o *oblivion) forget() (done operate.Forgotten) {
+// forget runs the command `lull forget`. The command waits for content that lull deletes without an
+// operator.
+func (o *forgetTest) forget() (done operate.Forgotten) {
 	o.Helper()
 	key := string(ground.Key(o.collection, alice))
 	a := o.Lull(o, "forget", key, "--yes", "-o", "json")
@@ -208,11 +213,11 @@ func (o *oblivion) forget() (done operate.Forgotten) {
 
 var named = regexp.MustCompile("`lull (dead drop|cancel --scheduled) '?([^`']+)'?`|(object) ([^ ,]+)")
 
-// obey does what the answer says.
-func (o *oblivion) obey(done operate.Forgotten) {
+// followAdvice does what the answer of the command advises.
+func (o *forgetTest) followAdvice(done operate.Forgotten) {
 	o.Helper()
 	for _, todo := range named.FindAllStringSubmatch(fmt.Sprint(done.Steps), -1) {
-		o.Logf("it names %s", todo[0])
+		o.Logf("the command names %s", todo[0])
 		switch {
 		case todo[3] != "":
 			o.remove("archive/" + todo[4])
@@ -222,8 +227,8 @@ func (o *oblivion) obey(done operate.Forgotten) {
 	}
 }
 
-// remove deletes all versions of an object, by hand.
-func (o *oblivion) remove(key string) {
+// remove deletes all versions of an object, as an operator would.
+func (o *forgetTest) remove(key string) {
 	o.Helper()
 	bucket := aws.String(o.Names.Bucket(ground.AccountID, o.Account.Region))
 	in := &s3.ListObjectVersionsInput{Bucket: bucket, Prefix: &key}
@@ -236,9 +241,9 @@ func (o *oblivion) remove(key string) {
 	}
 }
 
-// having are the places that have the content, but for former versions of objects that S3 expires:
-// docs/forget.md names them.
-func (o *oblivion) having() (places []string) {
+// placesWithContent returns the places that have the content. It ignores former versions of objects
+// that S3 expires, which docs/forget.md names.
+func (o *forgetTest) placesWithContent() (places []string) {
 	o.Helper()
 	kinds := map[string]int{}
 	for _, thing := range o.Stores(o) {
@@ -255,10 +260,10 @@ func (o *oblivion) having() (places []string) {
 	}
 	for _, kind := range []string{"table", "bucket", "log", "execution", "search"} {
 		if kinds[kind] == 0 {
-			o.Errorf("nothing was searched of: %s", kind)
+			o.Errorf("the test searched no store of the kind: %s", kind)
 		}
 	}
-	r, _ := hook()
+	r, _ := webhookReceiver()
 	for key, document := range r.Documents() {
 		if strings.Contains(document, personal) {
 			places = append(places, "hook "+key)

@@ -13,32 +13,33 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// turn is what index logs when a turn begins.
-const turn journal.Step = "turn"
+// stepTurn is the step that index logs when a turn begins.
+const stepTurn journal.Step = "turn"
 
-// hostShare is how long a host takes at most, where it keeps up, from the begin of a turn to its
-// claims: the manifest, the rows, and the claims of as many documents as are due.
+// hostShare is the longest time that a host which is fast enough needs from the start of a turn to
+// its claims. In this time, the turn reads the manifest and the rows, and claims all documents that
+// are due.
 const hostShare = 2 * time.Second
 
-// burst is what the log tells of the burst of one document.
+// burst is what the decision log shows about the burst of one document.
 type burst struct {
 	sent     map[string]time.Time // message -> when it was sent
 	received time.Duration        // how long the slowest message waited to be received
-	due      time.Time            // of the version that was written last
-	writes   int                  // commits
-	claim    ground.Decision      // the last
-	wake     ground.Decision      // of the claim's turn
-	busy     time.Time            // until when an earlier turn of its flight lasted
-	passed   int                  // turns of its flight that began when it was due, and left it
+	due      time.Time            // when the version that was written last was due
+	writes   int                  // the number of commits
+	claim    ground.Decision      // the last claim
+	wake     ground.Decision      // the start of the turn that made the last claim
+	busy     time.Time            // when an earlier turn of the same flight ended
+	passed   int                  // the number of turns that began when the burst was due, but did not claim it
 }
 
-// bursts sorts what was decided by document.
+// bursts groups decisions by document.
 func bursts(all ground.Decisions, collection string) map[shard.DocID]*burst {
 	of := make(map[shard.DocID]*burst)
 	turns, last := make(map[string]ground.Decision), make(map[string]time.Time) // by request
 	due := make(map[shard.DocID]map[string]time.Time)                           // version -> when it is due
 	for _, d := range all {
-		if last[d.Request] = d.At; d.Step == turn {
+		if last[d.Request] = d.At; d.Step == stepTurn {
 			turns[d.Request] = d
 		}
 		if !strings.HasPrefix(string(d.Doc), collection+"#") {
@@ -81,15 +82,15 @@ func bursts(all ground.Decisions, collection string) map[shard.DocID]*burst {
 	return of
 }
 
-// timely fails the test unless every document of a collection was written as fast and as seldom as
-// lull promises. One burst of each was sent.
+// timely fails the test unless lull wrote every document of a collection as soon and as rarely as it
+// promises. The caller has sent one burst of each document.
 //
-// What lull decides is judged of every burst: when it asked to be woken, and that the first turn
-// which began when the burst was due wrote it. How long an emulator takes to wake a flight, and the
-// host to run it, is told and not judged. Writes are counted of the bursts that the host kept up
-// with: those sent within the spread of bursts, received within the window and 2 s, and claimed
-// within 2 s of their turn's begin. Where these are not even half, the test proves nothing and
-// fails.
+// For every burst, timely checks what lull decides: the time at which lull asked the state machine to
+// wake the flight, and that the first turn after the due time wrote the document. It only logs how
+// long the emulator took to wake a flight, and the host to run the turn. It counts writes only for
+// bursts that the host was fast enough for: the burst was sent within the spread of bursts, received
+// within the window and 2 s, and claimed within 2 s after its turn began. If fewer than half of the
+// bursts are left, the test proves nothing and fails.
 func timely(t *testing.T, s *ground.Stack, collection string, documents int) {
 	t.Helper()
 	var of map[shard.DocID]*burst
@@ -110,7 +111,8 @@ func timely(t *testing.T, s *ground.Stack, collection string, documents int) {
 	}
 }
 
-// judge compares bursts with what lull promises of them, and says what it saw.
+// judge compares bursts with the promises of lull. It returns a report of the measured times, and the
+// faults.
 func judge(of map[shard.DocID]*burst, window, spread time.Duration) (report string, faults []string) {
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
 	var kept, writes, other int
@@ -118,7 +120,7 @@ func judge(of map[shard.DocID]*burst, window, spread time.Duration) (report stri
 	for _, doc := range slices.Sorted(maps.Keys(of)) {
 		b := of[doc]
 		if b.wake.Wake.IsZero() || b.due.IsZero() {
-			fault("%s: the log does not tell when its flight was woken, or when its version was due", doc)
+			fault("%s: the log does not show when its flight was woken, or when its version was due", doc)
 			continue
 		}
 		delivered := b.wake.At
@@ -128,8 +130,8 @@ func judge(of map[shard.DocID]*burst, window, spread time.Duration) (report stri
 		age = append(age, b.claim.At.Sub(b.claim.SentAt()))
 		share = append(share, b.claim.At.Sub(delivered))
 		late = append(late, b.wake.At.Sub(b.wake.Wake))
-		// A flight takes one turn after the other, for what is due within a window, and wakes in whole
-		// seconds.
+		// A flight runs one turn after the other. A turn handles all documents that are due within a
+		// window, and its time is rounded to whole seconds.
 		ready := b.due
 		if b.busy.After(ready) {
 			ready = b.busy
@@ -161,7 +163,7 @@ func judge(of map[shard.DocID]*burst, window, spread time.Duration) (report stri
 		other, typical(age), typical(share), typical(late)), faults
 }
 
-// typical tells the median and the greatest of some durations.
+// typical returns the median and the largest of some durations, as text.
 func typical(all []time.Duration) string {
 	if len(all) == 0 {
 		return "an unknown time"
@@ -171,22 +173,23 @@ func typical(all []time.Duration) string {
 		all[len(all)-1].Round(time.Millisecond))
 }
 
-// told is what the functions log of one burst: two messages, a turn and a write. Times are seconds.
-type told struct {
+// loggedBurst is what the functions log about one burst with two messages, a turn and a write. Times
+// are in seconds.
+type loggedBurst struct {
 	sent, received [2]float64
 	due            float64
 	asked, woken   float64
-	earlier        float64 // when an earlier turn of the flight began, 0 for none
-	before         float64 // when it ended
+	earlier        float64 // when an earlier turn of the flight began; 0 if there was no earlier turn
+	before         float64 // when the earlier turn ended
 	claims         []float64
 }
 
-// fresh is a burst as it should be, at a load that the host keeps up with.
-var fresh = told{
+// goodBurst is a burst without a fault, on a host that is fast enough.
+var goodBurst = loggedBurst{
 	sent: [2]float64{0, 1}, received: [2]float64{1.5, 1.5}, due: 5, asked: 6, woken: 6.3, claims: []float64{6.5},
 }
 
-func (d told) lines(doc string) []string {
+func (d loggedBurst) lines(doc string) []string {
 	at := func(seconds float64) string {
 		since := time.Duration(seconds * float64(time.Second))
 		return time.Unix(1_777_888_800, 0).UTC().Add(since).Format(time.RFC3339Nano)
@@ -214,41 +217,41 @@ func (d told) lines(doc string) []string {
 	return all
 }
 
-// What the end-to-end tests say of freshness and of writes can be wrong.
+// The test checks that the judgement of the end-to-end tests about freshness and writes can fail.
 func TestBurstsAreJudged(t *testing.T) {
 	t.Parallel()
-	change := func(how func(*told)) told { d := fresh; how(&d); return d }
+	change := func(how func(*loggedBurst)) loggedBurst { d := goodBurst; how(&d); return d }
 	for name, tt := range map[string]struct {
-		one  told // of ten, the others are as they should be
-		many int  // how many are like it, 0 for one
+		one  loggedBurst // one of ten bursts; the others are goodBurst
+		many int         // how many of the ten are like one; 0 means one
 		says string
 	}{
-		"as it should be": {one: fresh},
-		"woken late":      {one: change(func(d *told) { d.woken, d.claims = 20, []float64{20.5} })},
-		"woken early":     {one: change(func(d *told) { d.woken, d.claims = 4.9, []float64{6.5} })},
-		"claimed late":    {one: change(func(d *told) { d.claims = []float64{8.4} })},
+		"as it should be": {one: goodBurst},
+		"woken late":      {one: change(func(d *loggedBurst) { d.woken, d.claims = 20, []float64{20.5} })},
+		"woken early":     {one: change(func(d *loggedBurst) { d.woken, d.claims = 4.9, []float64{6.5} })},
+		"claimed late":    {one: change(func(d *loggedBurst) { d.claims = []float64{8.4} })},
 		"not claimed in the first turn": {
-			one:  change(func(d *told) { d.earlier, d.before = 5.5, 5.9 }),
+			one:  change(func(d *loggedBurst) { d.earlier, d.before = 5.5, 5.9 }),
 			says: "1 turns of its flight began when it was due, and did not claim it",
 		},
-		"asked to wake late": {one: change(func(d *told) { d.asked = 7.1 }), says: "was asked to wake its flight"},
-		"waited for a turn": {one: change(func(d *told) {
+		"asked to wake late": {one: change(func(d *loggedBurst) { d.asked = 7.1 }), says: "was asked to wake its flight"},
+		"waited for a turn": {one: change(func(d *loggedBurst) {
 			d.earlier, d.before, d.asked, d.woken, d.claims = 4, 8, 9, 9.1, []float64{9.3}
 		})},
 		"written twice": {
-			one: change(func(d *told) { d.claims = []float64{6.4, 6.5} }), says: "11 writes for 10 bursts",
+			one: change(func(d *loggedBurst) { d.claims = []float64{6.4, 6.5} }), says: "11 writes for 10 bursts",
 		},
-		"received late": {one: change(func(d *told) {
+		"received late": {one: change(func(d *loggedBurst) {
 			d.received, d.claims = [2]float64{1.5, 4.1}, []float64{6.4, 6.5}
 		})},
-		"sent slowly": {one: change(func(d *told) { d.sent[0], d.claims = -2.1, []float64{6.4, 6.5} })},
+		"sent slowly": {one: change(func(d *loggedBurst) { d.sent[0], d.claims = -2.1, []float64{6.4, 6.5} })},
 		"received too late": {
-			one: change(func(d *told) { d.received[0] = 3.1 }), many: 6, says: "kept up with 4 of 10",
+			one: change(func(d *loggedBurst) { d.received[0] = 3.1 }), many: 6, says: "kept up with 4 of 10",
 		},
 	} {
 		var log ground.Decisions
 		for i := range 10 {
-			of := fresh
+			of := goodBurst
 			if i < max(tt.many, 1) {
 				of = tt.one
 			}

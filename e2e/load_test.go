@@ -26,7 +26,7 @@ func TestAThousandMessages(t *testing.T) {
 		var events []ground.Event
 		for i := range together {
 			id := fmt.Sprintf("doc-%03d", first+i)
-			burst := shuffled(c, id, versions)
+			burst := shuffledVersions(c, id, versions)
 			for j := range burst {
 				burst[j].Delete = (first+i+burst[j].Version)%7 == 0
 				if newest[id] = true; burst[j].Version == versions && !burst[j].Delete {

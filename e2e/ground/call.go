@@ -21,13 +21,15 @@ import (
 	"github.com/lullhq/lull/internal/deploy/names"
 )
 
-// The services that lull itself never calls are called by hand, signed: their SDKs would be
-// dependencies of the product's module.
+// The tests also call services that lull itself never calls. They send signed requests without an
+// SDK, because the SDKs of these services would be dependencies of lull's module.
 
-// caller bounds every request of the tests: an emulator that hangs must not hang the tests.
+// caller limits the time of every request of the tests, so that an emulator which hangs does not hang
+// the tests.
 var caller = &http.Client{Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 
-// Query asks a service of the query protocol (SNS, IAM, CloudFormation, STS) and returns the XML.
+// Query sends a request to a service with the query protocol (SNS, IAM, CloudFormation, STS), and
+// returns the XML of the answer.
 func (g *Ground) Query(ctx context.Context, service, version, action string, form url.Values) ([]byte, error) {
 	all := url.Values{"Action": {action}, "Version": {version}}
 	maps.Copy(all, form)
@@ -35,13 +37,13 @@ func (g *Ground) Query(ctx context.Context, service, version, action string, for
 		http.Header{"Content-Type": {"application/x-www-form-urlencoded; charset=utf-8"}})
 }
 
-// target asks a service of the JSON protocol (EventBridge, SSM).
+// target sends a request to a service with the JSON protocol (EventBridge, SSM).
 func (g *Ground) target(ctx context.Context, service, target string, in, out any) error {
 	return g.json(ctx, service, http.MethodPost, "/", in, out,
 		http.Header{"Content-Type": {"application/x-amz-json-1.1"}, "X-Amz-Target": {target}})
 }
 
-// Lambda asks Lambda for something of a function, also when the test has ended.
+// Lambda sends a request about a function to Lambda. It also works after the test has ended.
 func (s *Stack) Lambda(t testing.TB, f names.Function, method, path string, in, out any) {
 	t.Helper()
 	path = "/2015-03-31/functions/" + s.Names.Function(Sink, f) + path
@@ -68,8 +70,8 @@ func (g *Ground) json(ctx context.Context, service, method, path string, in, out
 	return nil
 }
 
-// send signs a request, sends it and returns the answer. A status that is not a success is an
-// error.
+// send signs a request, sends it and returns the answer. If the status is not a success, it returns
+// an error.
 func (g *Ground) send(ctx context.Context, service, method, path string, body []byte, header http.Header) ([]byte,
 	error,
 ) {

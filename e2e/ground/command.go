@@ -27,14 +27,15 @@ func (s *Stack) Lull(t testing.TB, args ...string) Answer {
 	return s.LullAs(t, nil, "", args...)
 }
 
-// Says runs the command line, and fails the test unless it exits with that code and says the text.
+// Says runs the command line, and fails the test unless the program exits with this code and prints
+// this text.
 func (s *Stack) Says(t testing.TB, code int, text string, args ...string) {
 	t.Helper()
 	s.SaysTo(t, nil, "", code, text, args...)
 }
 
-// SaysTo is Says with other credentials (nil for those of the account's owner) and with a standard
-// input.
+// SaysTo is Says with other credentials and with a standard input. If who is nil, the command has the
+// credentials of the account's owner.
 func (s *Stack) SaysTo(t testing.TB, who Who, input string, code int, text string, args ...string) {
 	t.Helper()
 	a := s.LullAs(t, who, input, args...)
@@ -55,14 +56,14 @@ func (s *Stack) Role(t testing.TB, what string) Who {
 		url.Values{"RoleArn": {role}, "RoleSessionName": {"e2e"}})
 	Must(t, err)
 	return Who{
-		"AWS_ACCESS_KEY_ID=" + element(answer, "AccessKeyId"),
-		"AWS_SECRET_ACCESS_KEY=" + element(answer, "SecretAccessKey"),
-		"AWS_SESSION_TOKEN=" + element(answer, "SessionToken"),
+		"AWS_ACCESS_KEY_ID=" + elementText(answer, "AccessKeyId"),
+		"AWS_SECRET_ACCESS_KEY=" + elementText(answer, "SecretAccessKey"),
+		"AWS_SESSION_TOKEN=" + elementText(answer, "SessionToken"),
 	}
 }
 
-// LullAs is Lull with other credentials (nil for those of the account's owner) and with a standard
-// input.
+// LullAs is Lull with other credentials and with a standard input. If who is nil, the command has the
+// credentials of the account's owner.
 func (s *Stack) LullAs(t testing.TB, who Who, input string, args ...string) Answer {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -80,11 +81,12 @@ func (s *Stack) LullAs(t testing.TB, who Who, input string, args ...string) Answ
 	return Answer{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
 }
 
-// JSON runs the command line with -o json and decodes its answer; it has to succeed.
+// JSON runs the command line with -o json and decodes the answer. It fails the test if the command
+// fails.
 func (s *Stack) JSON(t testing.TB, into any, args ...string) {
 	t.Helper()
 	a := s.Lull(t, append(args, "-o", "json")...)
-	if a.Code != 0 && !(a.Code == 3 && args[0] == "explain") { // 3: it explains a dead letter
+	if a.Code != 0 && !(a.Code == 3 && args[0] == "explain") { // explain exits with 3 for a dead letter
 		t.Fatalf("lull %s: exit %d: %s", strings.Join(args, " "), a.Code, a.Errors)
 	}
 	if err := json.Unmarshal([]byte(a.Out), into); err != nil {
@@ -92,7 +94,7 @@ func (s *Stack) JSON(t testing.TB, into any, args ...string) {
 	}
 }
 
-// File writes a file for the command line, and returns where it is.
+// File writes a file for the command line, and returns the path of the file.
 func File(t testing.TB, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -100,9 +102,9 @@ func File(t testing.TB, name, text string) string {
 	return path
 }
 
-// SameBody reports whether a parked body equals the sent one, byte for byte. On servers that run.sh
-// did not start, it compares the JSON values: the official image of LocalStack decodes a body and
-// encodes it again before it invokes a function. AWS does not.
+// SameBody reports whether a parked body equals the sent body, byte for byte. On servers that run.sh
+// did not start, it compares the JSON values. The official image of LocalStack decodes a body and
+// encodes it again before it invokes a function, but AWS does not.
 func (s *Stack) SameBody(got, sent string) bool {
 	if got == sent || s.ours {
 		return got == sent

@@ -14,8 +14,8 @@ import (
 	"github.com/lullhq/lull/internal/deploy/names"
 )
 
-// Counts are the metrics that the functions have written to their logs, by name, summed over all of
-// them.
+// Counts are the metrics that the functions have written to their logs, by name. Each count is the
+// sum over all functions.
 type Counts map[string]int
 
 // Since returns how much each count has grown since before.
@@ -48,8 +48,9 @@ func (s *Stack) Counted(t testing.TB, before Counts, name string, want int) {
 	s.counted(t, before, want, name)
 }
 
-// Done waits until so many messages are done since before: index deleted them, or they left their
-// flights behind a newer version, and receive acknowledged them when they came back (ADR 0028).
+// Done waits until this number of messages has been deleted since before. index deletes a message, or
+// receive does: a message that was superseded leaves its flight, and receive acknowledges it when it
+// is visible again (ADR 0028).
 func (s *Stack) Done(t testing.TB, before Counts, want int) {
 	t.Helper()
 	s.counted(t, before, want, "Deleted", "Stale")
@@ -82,7 +83,7 @@ func (s *Stack) Grows(t testing.TB, before Counts, name string) {
 	})
 }
 
-// Never fails the test for each of the metrics that has grown since before.
+// Never fails the test if one of the metrics has grown since before.
 func (s *Stack) Never(t testing.TB, before Counts, metrics ...string) {
 	t.Helper()
 	got := s.Counts(t).Since(before)
@@ -109,7 +110,7 @@ func (s *Stack) readLogs(ctx context.Context, group string) error {
 	return nil
 }
 
-// readStream reads a stream on from where it was read last.
+// readStream reads the lines of a log stream that were added since the last call.
 func (s *Stack) readStream(ctx context.Context, group, stream string) error {
 	at := group + " " + stream
 	in := &logs.GetLogEventsInput{LogGroupName: &group, LogStreamName: &stream, StartFromHead: aws.Bool(true)}
@@ -130,7 +131,7 @@ func (s *Stack) readStream(ctx context.Context, group, stream string) error {
 	}
 }
 
-// add adds the metrics of one line in CloudWatch's embedded format; other lines have none.
+// add adds the metrics of one line in CloudWatch's embedded format. It ignores any other line.
 func (c Counts) add(line string) {
 	var fields map[string]json.RawMessage
 	if !strings.Contains(line, `"_aws"`) || json.Unmarshal([]byte(line), &fields) != nil {

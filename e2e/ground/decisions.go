@@ -8,7 +8,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Decision is one line of a function's decision log. Its times are the function's own.
+// Decision is one line of a function's decision log. Its times come from the clock of the function.
 type Decision struct {
 	At      time.Time    `json:"timestamp"`
 	Step    journal.Step `json:"msg"`
@@ -20,7 +20,7 @@ type Decision struct {
 	AgeMS   int64        `json:"age_ms"`
 	Until   time.Time    `json:"until"`
 	Detail  string       `json:"detail"`
-	Wake    time.Time    `json:"wake"` // turn: when the state machine was asked to wake the flight
+	Wake    time.Time    `json:"wake"` // of the step turn: the time at which the state machine was asked to wake the flight
 }
 
 // SentAt is when the message of a decision was sent.
@@ -30,7 +30,7 @@ func (d Decision) SentAt() time.Time { return d.At.Add(-time.Duration(d.AgeMS) *
 // logs. They are complete if the stack logs at DEBUG.
 type Decisions []Decision
 
-// Add takes one line of a log; other lines than decisions have none.
+// Add adds the decision in one line of a log. It ignores a line without a decision.
 func (all *Decisions) Add(line string) {
 	var d Decision
 	if json.Unmarshal([]byte(line), &d) == nil && d.Step != "" {

@@ -20,7 +20,7 @@ import (
 	"github.com/lullhq/lull/internal/seam/flight"
 )
 
-// EventSource is the source under which events go through EventBridge.
+// EventSource is the source of the events that the tests send through EventBridge.
 const EventSource = "lull.e2e"
 
 // Bootstrap prepares the account, as `cdk bootstrap` does.
@@ -28,7 +28,7 @@ func (g *Ground) Bootstrap(ctx context.Context) error {
 	return g.cdk(ctx, nil, "bootstrap", "aws://"+AccountID+"/"+g.Account.Region)
 }
 
-// Deploy deploys a stack with its upstreams: a topic and a bus, which are not lull's.
+// Deploy deploys a stack with its upstreams: a topic and a bus, which do not belong to the stack.
 func (g *Ground) Deploy(ctx context.Context, settings Settings) (*Stack, error) {
 	s, err := g.prepare(ctx, settings)
 	if err != nil {
@@ -39,7 +39,8 @@ func (g *Ground) Deploy(ctx context.Context, settings Settings) (*Stack, error) 
 	return s, s.deploy(ctx, env, "--app", g.now.infra, "--output", out)
 }
 
-// deploy runs `cdk deploy`, and asks for the queues' addresses, which only the service knows.
+// deploy runs `cdk deploy`, and then looks up the addresses of the queues, which only the emulator
+// knows.
 func (s *Stack) deploy(ctx context.Context, env []string, args ...string) error {
 	if err := s.cdk(ctx, env, append([]string{"deploy", "--require-approval", "never"}, args...)...); err != nil {
 		return err
@@ -50,7 +51,7 @@ func (s *Stack) deploy(ctx context.Context, env []string, args ...string) error 
 	})
 }
 
-// Find asks for the addresses of queues, by their names.
+// Find looks up the addresses of queues by their names.
 func (s *Stack) Find(ctx context.Context, addresses map[string]*string) error {
 	for name, to := range addresses {
 		out, err := s.SQS.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &name})
@@ -62,7 +63,7 @@ func (s *Stack) Find(ctx context.Context, addresses map[string]*string) error {
 	return nil
 }
 
-// prepare makes everything around a stack.
+// prepare creates everything that a stack needs before it is deployed.
 func (g *Ground) prepare(ctx context.Context, settings Settings) (*Stack, error) {
 	deployed, here, c, err := g.write(settings)
 	if err != nil {
@@ -91,13 +92,13 @@ func (g *Ground) prepare(ctx context.Context, settings Settings) (*Stack, error)
 	if settings.First+settings.Hook == "" { // a direct sender cannot reach two sinks
 		s.options = append(s.options, "LULL_SENDERS="+AccountID)
 	}
-	// As an operator does before the first document.
+	// An operator also installs the index template before the first document.
 	return s, errors.Join(g.bus(ctx, s.Bus), Run(ctx, "", nil, filepath.Join(g.Work, "lull"), "index", "install-template", "--config", here))
 }
 
-// cdk runs the pinned command line.
+// cdk runs the pinned version of the CDK command line.
 func (g *Ground) cdk(ctx context.Context, env []string, args ...string) error {
-	// In the caller's folder cdk.json and cdk.context.json would count.
+	// In the caller's folder, CDK would read cdk.json and cdk.context.json.
 	return Run(ctx, g.Work, env, "cdk", args...)
 }
 
@@ -112,16 +113,16 @@ func Run(ctx context.Context, folder string, env []string, name string, args ...
 	return nil
 }
 
-// topic makes an SNS topic, or finds it.
+// topic creates an SNS topic, or finds the existing topic, and returns its ARN.
 func (g *Ground) topic(ctx context.Context, name string) (string, error) {
 	answer, err := g.Query(ctx, "sns", "2010-03-31", "CreateTopic", url.Values{"Name": {name}})
 	if err != nil {
 		return "", err
 	}
-	return element(answer, "TopicArn"), nil
+	return elementText(answer, "TopicArn"), nil
 }
 
-// bus makes an EventBridge bus, or finds it.
+// bus creates an EventBridge bus if it does not exist.
 func (g *Ground) bus(ctx context.Context, name string) error {
 	err := g.target(ctx, "events", "AWSEvents.CreateEventBus", map[string]any{"Name": name}, nil)
 	if err != nil && strings.Contains(err.Error(), "ResourceAlreadyExists") {

@@ -1,12 +1,11 @@
-// Package ground is the ground of the end-to-end tests: AWS as an emulator shows it, OpenSearch,
-// and stacks of lull deployed there.
+// Package ground is the environment of the end-to-end tests: an emulator of AWS, OpenSearch, and
+// stacks of lull that are deployed to the emulator.
 //
-// What it promises:
+// The package promises:
 //
-//   - It talks to nothing but the endpoint in AWS_ENDPOINT_URL, and refuses to begin without one:
-//     no mistake reaches a real account.
-//   - Whatever a test waits for has a deadline, and a test that runs out of time says what it saw
-//     last.
-//   - What a test reads is read where an operator would read it: queues, rows, logs and the sink,
-//     never inside a function.
+//   - It sends requests of AWS only to the endpoint in AWS_ENDPOINT_URL, and refuses to start without
+//     this variable. So a mistake cannot reach a real account.
+//   - A test never waits without a deadline. If the deadline passes, the test prints what it saw last.
+//   - A test reads only what an operator can read: queues, rows, logs and the sink. It never looks
+//     inside a function.
 package ground

@@ -13,21 +13,21 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 )
 
-// The environment: run.sh sets it, from localstack/env.sh.
+// The environment variables of the tests. run.sh sets them, with the values of localstack/env.sh.
 const (
 	envEndpoint = "AWS_ENDPOINT_URL"
 	envSearch   = "OPENSEARCH_URL"
 	envRoot     = "LULL_E2E_ROOT"     // the repository
 	envWork     = "LULL_E2E_WORK"     // the folder of this run, with the programs infra and lull
 	envDist     = "LULL_E2E_DIST"     // the functions' binaries, for the machine that runs them
-	envSinkURL  = "LULL_E2E_SINK_URL" // OpenSearch as the functions see it, where that differs
+	envSinkURL  = "LULL_E2E_SINK_URL" // the address of OpenSearch for the functions, if it differs
 	envBefore   = "LULL_E2E_BEFORE"   // an earlier build: the program infra, and the functions in dist
-	envServers  = "LULL_E2E_SERVERS"  // "ours" where run.sh started the servers: tests may stop and kill them
+	envServers  = "LULL_E2E_SERVERS"  // "ours" if run.sh started the servers, so that tests may stop and kill them
 )
 
 // Ground is a running emulator and a running OpenSearch.
 type Ground struct {
-	Account aws.Config // the account, as its owner
+	Account aws.Config // the account, with the credentials of its owner
 	Search  *Search
 
 	Root, Work string // the folders of the repository and of this run
@@ -36,11 +36,11 @@ type Ground struct {
 	ours       bool
 }
 
-// build is one build of lull: the program that synthesises the template, and the folder of the
-// functions.
+// build is one build of lull: the program that synthesises the template, and the folder with the
+// functions' binaries.
 type build struct{ infra, dist string }
 
-// Open finds the servers. It asks them nothing.
+// Open reads the addresses of the servers from the environment. It does not send a request.
 func Open() (*Ground, error) {
 	var errs []error
 	need := func(name string) string {
@@ -70,7 +70,7 @@ func Open() (*Ground, error) {
 	return g, nil
 }
 
-// Main runs the tests on the ground that prepare makes ready. It does not return.
+// Main calls prepare and then runs the tests. It does not return.
 func Main(m *testing.M, prepare func(context.Context, *Ground) error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	g, err := Open()
@@ -85,5 +85,5 @@ func Main(m *testing.M, prepare func(context.Context, *Ground) error) {
 	os.Exit(m.Run())
 }
 
-// AccountID is the emulators' account.
+// AccountID is the id of the account in the emulators.
 const AccountID = "000000000000"

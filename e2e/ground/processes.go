@@ -12,14 +12,15 @@ import (
 	"testing"
 )
 
-// Stop stops OpenSearch and starts it again when the test ends, unless Start was called before.
+// Stop stops OpenSearch. If the test does not call Start, OpenSearch is started again at the end of
+// the test.
 func (s *Search) Stop(t testing.TB) {
 	t.Helper()
 	t.Cleanup(func() { s.Start(t) })
 	Script(t, "stop.sh", "opensearch")
 }
 
-// Start starts OpenSearch where it does not run, with the data it had.
+// Start starts OpenSearch if it is not running. It has the same data as before.
 func (s *Search) Start(t testing.TB) {
 	t.Helper()
 	Script(t, "start.sh", "opensearch", s.url[strings.LastIndex(s.url, ":")+1:])
@@ -28,26 +29,26 @@ func (s *Search) Start(t testing.TB) {
 // Script runs a script of localstack/.
 func Script(t testing.TB, name string, args ...string) {
 	t.Helper()
-	ctx := context.WithoutCancel(t.Context()) // the scripts bound their own time
+	ctx := context.WithoutCancel(t.Context()) // the scripts have their own time limits
 	Must(t, Run(ctx, "", nil, filepath.Join(os.Getenv(envRoot), "localstack", name), args...))
 }
 
-// Freeze halts OpenSearch's process in the middle of whatever it does, until the function that it
-// returns is called or the test ends: it accepts connections and answers nothing.
+// Freeze halts the process of OpenSearch at any point of its work. The process then accepts
+// connections, but never answers. It continues when the returned function is called or the test ends.
 func (s *Search) Freeze(t testing.TB) (thaw func()) {
 	t.Helper()
 	return Halt(t, Process(t, "opensearch", "pid"))
 }
 
-// Kill kills OpenSearch in the middle of whatever it does. Start starts it again; otherwise the end
-// of the test does.
+// Kill kills OpenSearch at any point of its work. If the test does not call Start, OpenSearch is
+// started again at the end of the test.
 func (s *Search) Kill(t testing.TB) {
 	t.Helper()
 	t.Cleanup(func() { s.Start(t) })
 	Must(t, syscall.Kill(Process(t, "opensearch", "pid"), syscall.SIGKILL))
 }
 
-// Process is the process of one of the servers, by the file that it writes.
+// Process returns the process id of a server, from the file in which the server wrote it.
 func Process(t testing.TB, server, file string) int {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(os.Getenv("LULL_E2E_RUN"), server, file))
@@ -58,7 +59,7 @@ func Process(t testing.TB, server, file string) int {
 	return pid
 }
 
-// Halt halts a process until the function that it returns is called or the test ends.
+// Halt halts a process until the returned function is called or the test ends.
 func Halt(t testing.TB, pid int) (thaw func()) {
 	t.Helper()
 	signal := func(sig syscall.Signal) {
@@ -72,7 +73,7 @@ func Halt(t testing.TB, pid int) (thaw func()) {
 	return thaw
 }
 
-// NeedServers skips a test that stops or kills servers where they are not ours to stop.
+// NeedServers skips a test that stops or kills servers, if run.sh did not start the servers.
 func (g *Ground) NeedServers(t testing.TB) {
 	t.Helper()
 	if !g.ours {

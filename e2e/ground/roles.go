@@ -13,16 +13,16 @@ import (
 	"github.com/lullhq/lull/internal/deploy/names"
 )
 
-// rights is the name of the one policy that a role of lull has.
+// rights is the name of the only policy of a role of lull.
 const rights = "rights"
 
-// iamVersion is the version of IAM's protocol.
+// iamVersion is the API version of IAM.
 const iamVersion = "2010-05-08"
 
 // Right is one action that a statement of a role allows.
 type Right struct{ Statement, Action string }
 
-// Rights are all that a function's role allows.
+// Rights returns all rights of a function's role.
 func (s *Stack) Rights(t testing.TB, f names.Function) []Right {
 	t.Helper()
 	var all []Right
@@ -34,7 +34,7 @@ func (s *Stack) Rights(t testing.TB, f names.Function) []Right {
 	return all
 }
 
-// policy is the parts of a role's policy that this package reads or changes.
+// policy contains the parts of a role's policy that this package reads or changes.
 type policy struct {
 	Version   string
 	Statement []statement
@@ -47,10 +47,11 @@ type statement struct {
 	Condition   any `json:",omitempty"`
 }
 
-// oneOrMore is a list that a policy may write as its only member.
+// oneOrMore is a list. If the list has only one member, a policy may contain the member instead of
+// the list.
 type oneOrMore []string
 
-// UnmarshalJSON reads either.
+// UnmarshalJSON reads a list, or the only member of a list.
 func (o *oneOrMore) UnmarshalJSON(text []byte) error {
 	var one string
 	if json.Unmarshal(text, &one) == nil {
@@ -60,8 +61,9 @@ func (o *oneOrMore) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*[]string)(o))
 }
 
-// TakeAway takes rights away from a function's role. The function that it returns gives them back;
-// otherwise the end of the test does. A role without them fails the test.
+// TakeAway removes rights from a function's role. The returned function restores the rights. If the
+// test does not call it, they are restored at the end of the test. If the role lacks one of the
+// rights, the test fails.
 func (s *Stack) TakeAway(t testing.TB, f names.Function, rights ...Right) (giveBack func()) {
 	t.Helper()
 	role := s.roleOf(t, f)
@@ -107,7 +109,7 @@ func (s *Stack) policy(t testing.TB, role string) string {
 	answer, err := s.Query(t.Context(), "iam", iamVersion, "GetRolePolicy",
 		url.Values{"RoleName": {role}, "PolicyName": {rights}})
 	Must(t, err)
-	document, err := url.QueryUnescape(element(answer, "PolicyDocument"))
+	document, err := url.QueryUnescape(elementText(answer, "PolicyDocument"))
 	if err != nil {
 		t.Fatalf("read the policy of %s: %v", role, err)
 	}
@@ -121,7 +123,8 @@ func (s *Stack) setPolicy(t testing.TB, role, document string) {
 	Must(t, err)
 }
 
-// Both makes a role that may do what two of the stack's roles for operators may.
+// Both creates a role with the rights of two of the stack's roles for operators, and returns its
+// credentials.
 func (s *Stack) Both(t testing.TB, one, other string) Who {
 	t.Helper()
 	all := s.statements(t, s.Names.Role(one, s.Account.Region))
@@ -142,8 +145,9 @@ func (s *Stack) Both(t testing.TB, one, other string) Who {
 	return s.Role(t, what)
 }
 
-// element is the text of the first element of that name in an answer of the query protocol.
-func element(answer []byte, name string) string {
+// elementText returns the text of the first XML element with this name in an answer of the query
+// protocol.
+func elementText(answer []byte, name string) string {
 	_, rest, _ := strings.Cut(string(answer), "<"+name+">")
 	text, _, _ := strings.Cut(rest, "<")
 	return text

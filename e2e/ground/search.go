@@ -13,16 +13,16 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// Search is OpenSearch, asked behind lull's back.
+// Search is a client for OpenSearch that does not use lull.
 type Search struct {
 	url string
 }
 
-// Hit is a document as OpenSearch holds it.
+// Hit is a document in OpenSearch.
 type Hit struct {
 	Version int64          // the external version
 	Meta    sink.Meta      // lull's own fields
-	Fields  map[string]any // the document's own
+	Fields  map[string]any // the fields of the document, without lull's own
 }
 
 // Must sends a request that has to succeed, and returns the answer.
@@ -35,7 +35,7 @@ func (s *Search) Must(t testing.TB, method, path string, body any) gjson.Result 
 	return answer
 }
 
-// ask sends one request. It reports false where OpenSearch does not find what it is about.
+// ask sends one request. If OpenSearch answers "not found", found is false.
 func (s *Search) ask(t testing.TB, method, path string, body any) (answer gjson.Result, found bool) {
 	t.Helper()
 	answer, found, err := s.send(context.WithoutCancel(t.Context()), method, path, body)
@@ -65,7 +65,7 @@ func (s *Search) send(ctx context.Context, method, path string, body any) (answe
 	return gjson.ParseBytes(text), found, nil
 }
 
-// Documents is everything that an index holds, by id; nothing where the index does not exist.
+// Documents returns all documents of an index, by id. If the index does not exist, it returns none.
 func (s *Search) Documents(t testing.TB, index string) map[string]Hit {
 	t.Helper()
 	all, err := s.Look(context.WithoutCancel(t.Context()), index)
@@ -84,7 +84,7 @@ func (s *Search) Look(ctx context.Context, index string) (map[string]Hit, error)
 		return nil, err
 	}
 	if failed := answer.Get("_shards.failed").Int(); failed > 0 || answer.Get("_shards.successful").Int() == 0 {
-		return nil, fmt.Errorf("OpenSearch searched %s in vain: %d shards failed", index, failed)
+		return nil, fmt.Errorf("the search of %s in OpenSearch failed in %d shards", index, failed)
 	}
 	all := make(map[string]Hit)
 	for _, h := range answer.Get("hits.hits").Array() {
@@ -100,8 +100,8 @@ func (s *Search) Look(ctx context.Context, index string) (map[string]Hit, error)
 	return all, nil
 }
 
-// Writes is how often an index was written to or deleted from since it was made: OpenSearch's own
-// count.
+// Writes returns how many writes and deletes an index has had since it was created, as OpenSearch
+// counts them.
 func (s *Search) Writes(t testing.TB, index string) int {
 	t.Helper()
 	answer, _ := s.ask(t, http.MethodGet, "/"+index+"/_stats/indexing", nil)

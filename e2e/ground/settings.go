@@ -1,7 +1,7 @@
 package ground
 
 import (
-	_ "embed" // the settings
+	_ "embed" // embeds the settings files
 	"fmt"
 	"os"
 	"path/filepath"
@@ -24,7 +24,7 @@ var forgetText string
 //go:embed default.yaml
 var defaultText string
 
-// Sink is the name of the one sink of a stack under test, or of the first.
+// Sink is the name of the only sink of a stack under test, or of its first sink.
 const Sink = "search"
 
 // Archive is the second sink of a stack with default settings.
@@ -34,23 +34,23 @@ const Archive = "archive"
 type Settings struct {
 	Stack string
 	Kind  config.FlightKind
-	// Default is a stack with two sinks and sources of several kinds, and no other setting.
+	// Default selects a stack with default settings, two sinks and sources of several kinds.
 	Default bool
-	// CMS is where the source cms of a default stack fetches documents.
+	// CMS is the address from which the source cms of a default stack fetches documents.
 	CMS string
-	// First is where the first of two sinks is, of a stack in which a collection has both. Empty for
-	// another stack.
+	// First selects a stack with a collection that has two sinks. It is the address of the first sink.
 	First string
-	// Hook is where the receiver of the second of two sinks is, a webhook. Empty for another stack.
+	// Hook selects a stack with a collection whose second sink is a webhook. It is the address of the
+	// webhook's receiver.
 	Hook string
-	// Archive has receive keep what it was given.
+	// Archive turns on the archive, in which receive keeps the received messages.
 	Archive bool
 	// Outage says what the stack does while the table is unreachable.
 	Outage config.TableOutage
 }
 
-// write writes two files of settings: one for the functions, and one for an operator on this
-// machine, who may reach the sink under another address. It returns both files and the settings.
+// write writes two settings files: one for the functions, and one for an operator on this machine.
+// The address of the sink may differ between the two. write returns both paths and the settings.
 func (g *Ground) write(s Settings) (deployed, here string, c *config.Config, err error) {
 	for _, f := range []struct {
 		path *string

@@ -27,7 +27,7 @@ type Stack struct {
 	Config *config.Config
 	Names  names.Names
 
-	Topic, Bus       string // where upstream systems publish
+	Topic, Bus       string // the topic and the bus to which upstream systems publish
 	Live, Bulk, Dead string // addresses of the queues
 
 	SQS      *sqs.Client
@@ -41,20 +41,20 @@ type Stack struct {
 
 	Decisions Decisions // what the functions logged, as far as Counts has read
 
-	settings string   // for the command line
-	options  []string // what its template is made from, as variables
+	settings string   // the path of the settings file for the command line
+	options  []string // the variables from which the stack's template is made
 
 	seen map[string]*string // log stream -> where to read on
 	sums Counts
 }
 
-// Collection is the name of a collection that no other test has, whatever ran on these servers
-// before.
+// Collection returns a name for a collection that no other test uses, not even a test that ran
+// earlier on the same servers.
 func (s *Stack) Collection(name string) string {
 	return name + "-" + strconv.FormatUint(rand.Uint64N(36*36*36*36*36), 36)
 }
 
-// Index is the index of a collection.
+// Index returns the name of a collection's index.
 func (s *Stack) Index(collection string) string {
 	if s.Config.SinksFor(collection)[0] == Archive {
 		return "archive-of-" + s.Config.Stack + "-" + collection
@@ -62,7 +62,7 @@ func (s *Stack) Index(collection string) string {
 	return s.Config.Stack + "-" + collection
 }
 
-// Key is a document's key.
+// Key returns the key of a document.
 func Key(collection, id string) shard.DocID { return shard.DocID(collection + "#" + id) }
 
 // Row reads a document's row consistently. If there is no row, it returns the zero Row.
@@ -80,7 +80,7 @@ func (s *Stack) Row(t testing.TB, key shard.DocID) shard.Row {
 	return row
 }
 
-// Committed waits until a version is committed: that one, not a newer one.
+// Committed waits until exactly this version of a document is committed.
 func (s *Stack) Committed(t testing.TB, key shard.DocID, version int) shard.Row {
 	t.Helper()
 	var row shard.Row
@@ -131,8 +131,8 @@ func (s *Stack) Depth(t testing.TB, queue string) Depth {
 	}
 }
 
-// Receive asks a queue for messages as any consumer could, and returns how many it gave. They stay
-// visible.
+// Receive receives messages from a queue like any other consumer, and returns their number. The
+// messages stay visible.
 func (s *Stack) Receive(t testing.TB, queue string) int {
 	t.Helper()
 	out, err := s.SQS.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{
@@ -145,7 +145,7 @@ func (s *Stack) Receive(t testing.TB, queue string) int {
 	return len(out.Messages)
 }
 
-// Drained waits until no queue holds anything: every message was deleted.
+// Drained waits until every message was deleted, so that all queues are empty.
 func (s *Stack) Drained(t testing.TB) {
 	t.Helper()
 	Until(t, "every queue is empty", func() (bool, string) {
@@ -160,9 +160,9 @@ func (s *Stack) Drained(t testing.TB) {
 	})
 }
 
-// Begun sends events of documents that no other step of the test uses. It waits until they are
-// written, and until the log says that their messages are deleted. So they add nothing to the
-// counts that it returns.
+// Begun sends events of documents that no other step of the test uses. It waits until the documents
+// are written, and until the log shows that the messages are deleted. The returned counts include
+// these events, so they do not affect later comparisons.
 func (s *Stack) Begun(t testing.TB, events ...Event) Counts {
 	t.Helper()
 	before := s.Counts(t)
@@ -175,8 +175,8 @@ func (s *Stack) Begun(t testing.TB, events ...Event) Counts {
 	return s.Counts(t)
 }
 
-// Settled waits until these versions of a collection are committed, and every queue is empty. It
-// fails the test unless the sink holds exactly them.
+// Settled waits until these versions of a collection are committed and every queue is empty. It fails
+// the test unless the sink has exactly these versions.
 func (s *Stack) Settled(t testing.TB, collection string, want map[string]int) {
 	t.Helper()
 	for id, version := range want {
@@ -186,7 +186,7 @@ func (s *Stack) Settled(t testing.TB, collection string, want map[string]int) {
 	s.Holds(t, collection, want)
 }
 
-// Wrote fails the test unless OpenSearch counts that many writes to a collection's index since
+// Wrote fails the test unless OpenSearch counts this number of writes to a collection's index since
 // before.
 func (s *Stack) Wrote(t testing.TB, collection string, before, want int) {
 	t.Helper()
@@ -195,8 +195,8 @@ func (s *Stack) Wrote(t testing.TB, collection string, before, want int) {
 	}
 }
 
-// Holds fails the test unless the sink holds exactly these versions, by id. Each has the fence that
-// lull wrote into it, and the order key that its row shows as committed.
+// Holds fails the test unless the sink has exactly these versions, by id. The external version of each
+// document must be the fence that lull wrote, and its order key must be the committed key of its row.
 func (s *Stack) Holds(t testing.TB, collection string, want map[string]int) {
 	t.Helper()
 	hits := s.Search.Documents(t, s.Index(collection))

@@ -18,15 +18,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// Stored is a thing in a store of the stack, byte for byte.
+// Stored is an item in a store of the stack, with all its bytes.
 type Stored struct {
-	Place string // table, bucket, log, execution or search, with the name in it
-	Old   bool   // a version of an object that another one, or a delete, has replaced
+	Place string // the kind of store (table, bucket, log, execution or search) and the name of the item
+	Old   bool   // the item is a former version of an object
 	Data  []byte
 }
 
-// Stores is everything that the stack keeps anywhere but in its queues, whose messages [Stack.Idle]
-// counts, and everything in OpenSearch.
+// Stores returns everything in the stores of the stack and in OpenSearch, except the messages in
+// queues. [Stack.Idle] waits until the queues are empty.
 func (s *Stack) Stores(t testing.TB) (all []Stored) {
 	t.Helper()
 	ctx := t.Context()
@@ -56,7 +56,7 @@ func (s *Stack) items(ctx context.Context, keep keep) error {
 	return nil
 }
 
-// attribute is the bytes of an attribute.
+// attribute returns the bytes of an attribute.
 func attribute(v types.AttributeValue) []byte {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:
@@ -136,8 +136,8 @@ func (s *Stack) logged(ctx context.Context, keep keep) error {
 	return nil
 }
 
-// executed keeps the inputs and outputs of the executions of the stack's state machines. An Express
-// execution has only a log.
+// executed passes the inputs and outputs of all executions of the stack's state machines to keep. AWS
+// keeps those of Standard executions; an Express execution has only a log.
 func (s *Stack) executed(ctx context.Context, keep keep) error {
 	machines := sfn.NewListStateMachinesPaginator(s.Steps, &sfn.ListStateMachinesInput{})
 	for machines.HasMorePages() {
@@ -186,7 +186,7 @@ func (s *Stack) indexed(ctx context.Context, keep keep) error {
 	return nil
 }
 
-// Idle waits until no queue of the stack has a message, of any of its sinks.
+// Idle waits until all queues of the stack are empty, for all sinks.
 func (s *Stack) Idle(t testing.TB) {
 	t.Helper()
 	var queues []string

@@ -20,21 +20,21 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// DeployPlain deploys a stack to an emulator that enforces IAM: the template as it is synthesised,
-// without the policies that demand TLS. It is also without alarms and dashboard, of which the
-// emulator does not know all kinds. The account is prepared without `cdk bootstrap`, because the
-// emulator denies the bootstrap roles what their policies allow. Without these roles the CDK
-// command acts with its caller's credentials.
+// DeployPlain deploys a stack to an emulator that enforces IAM. The template has no policies that
+// demand TLS. It also has no alarms and no dashboard, because the emulator does not support all their
+// types. The account is prepared without `cdk bootstrap`, because the emulator denies requests that
+// the policies of the bootstrap roles allow. Without these roles, the CDK command uses the
+// credentials of its caller.
 func (g *Ground) DeployPlain(ctx context.Context, settings Settings) (*Stack, error) {
 	return g.deployPlain(ctx, settings, g.now)
 }
 
 // DeployEarlier is DeployPlain with the build that run.sh made of an earlier commit.
 func (g *Ground) DeployEarlier(ctx context.Context, settings Settings) (*Stack, error) {
-	return g.deployPlain(ctx, settings, earlier())
+	return g.deployPlain(ctx, settings, earlierBuild())
 }
 
-func earlier() build {
+func earlierBuild() build {
 	folder := os.Getenv(envBefore)
 	return build{filepath.Join(folder, "infra"), filepath.Join(folder, "dist")}
 }
@@ -55,7 +55,7 @@ func (g *Ground) deployPlain(ctx context.Context, settings Settings, b build) (*
 	if err := s.plain(ctx, b); err != nil {
 		return nil, err
 	}
-	// The emulator's CloudFormation leaves it out, and doctor would say so.
+	// The emulator's CloudFormation does not set the table's TTL, and `lull doctor` would report that.
 	_, err = dynamodb.NewFromConfig(g.Account).UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
 		TableName: aws.String(s.Names.Table()), TimeToLiveSpecification: &types.TimeToLiveSpecification{
 			AttributeName: aws.String(string(shard.AttrExpiresAt)), Enabled: aws.Bool(true),
@@ -64,13 +64,14 @@ func (g *Ground) deployPlain(ctx context.Context, settings Settings, b build) (*
 	return s, err
 }
 
-// Upgrade deploys today's build over whatever is deployed.
+// Upgrade deploys the current build over the deployed stack.
 func (s *Stack) Upgrade(t testing.TB) { t.Helper(); Must(t, s.plain(t.Context(), s.now)) }
 
-// RollBack deploys the earlier build over whatever is deployed.
-func (s *Stack) RollBack(t testing.TB) { t.Helper(); Must(t, s.plain(t.Context(), earlier())) }
+// RollBack deploys the earlier build over the deployed stack.
+func (s *Stack) RollBack(t testing.TB) { t.Helper(); Must(t, s.plain(t.Context(), earlierBuild())) }
 
-// plain synthesises a build's template, and deploys it without what the emulator does not know.
+// plain synthesises the template of a build, and deploys it without the resources that the emulator
+// does not support.
 func (s *Stack) plain(ctx context.Context, b build) error {
 	out := filepath.Join(s.Work, s.Config.Stack+".out")
 	env := slices.Concat(s.options, []string{"LULL_DIST=" + b.dist, "LULL_PLAIN_HTTP=true", "CDK_OUTDIR=" + out})
@@ -83,8 +84,8 @@ func (s *Stack) plain(ctx context.Context, b build) error {
 	return s.deploy(ctx, nil, "--app", out)
 }
 
-// Watches fails the test unless the alarm of a kind watches the metric, which is "NAMESPACE NAME".
-// The infrastructure makes its alarms of these.
+// Watches fails the test unless the alarm of a kind watches a metric, which is given as "NAMESPACE
+// NAME". It reads the definitions from which package infra makes the alarms.
 func (s *Stack) Watches(t testing.TB, kind, metric string) {
 	t.Helper()
 	all := alarms.Sink{Config: s.Config, Name: Sink}.Alarms()

@@ -16,8 +16,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Tests of what takes weeks change the times in the table, as if the weeks had passed. Everything
-// else runs in real time.
+// A test about something that takes weeks changes the times in the table, as if the weeks had passed.
+// Everything else in the tests runs in real time.
 
 // Age makes the row of a document older. Nothing may be pending for the document.
 func (s *Stack) Age(t testing.TB, key shard.DocID, by time.Duration) {
@@ -31,7 +31,8 @@ func (s *Stack) Age(t testing.TB, key shard.DocID, by time.Duration) {
 		values{":micros": number(by.Microseconds()), ":seconds": number(int64(by / time.Second))})
 }
 
-// Lease gives the row of a document an owner, as an invocation of index would have that is killed.
+// Lease sets an owner and a lease in the row of a document, as a killed invocation of index leaves
+// them.
 func (s *Stack) Lease(t testing.TB, key shard.DocID, length time.Duration) {
 	t.Helper()
 	s.update(t, key, "SET #owner = :owner, #until = :until",
@@ -42,7 +43,8 @@ func (s *Stack) Lease(t testing.TB, key shard.DocID, length time.Duration) {
 		})
 }
 
-// Schema sets the schema of a row, as code of that schema writes it; 0 for code that wrote none.
+// Schema sets the schema number of a row, as if code with this schema had written the row. 0 removes
+// the number, as in rows of code that wrote no schema number.
 func (s *Stack) Schema(t testing.TB, key shard.DocID, schema int64) {
 	t.Helper()
 	attrs := map[string]string{"#schema": string(shard.AttrSchema)}
@@ -57,13 +59,13 @@ func (s *Stack) Schema(t testing.TB, key shard.DocID, schema int64) {
 func (s *Stack) Forget(t testing.TB, key shard.DocID) {
 	t.Helper()
 	_, err := sdk.NewFromConfig(s.Account).DeleteItem(t.Context(), &sdk.DeleteItemInput{
-		TableName: aws.String(s.Names.Table()), Key: item(key),
+		TableName: aws.String(s.Names.Table()), Key: rowKey(key),
 	})
 	Must(t, err)
 }
 
-// ForgetPass makes the next run of prune read all rows, as one run a day does. The rule that starts
-// prune must be off.
+// ForgetPass makes the next run of prune read all rows, which otherwise happens once a day. The rule
+// that starts prune must be off.
 func (s *Stack) ForgetPass(t testing.TB) {
 	t.Helper()
 	Until(t, "no run of prune is under way", func() (bool, string) {
@@ -74,8 +76,8 @@ func (s *Stack) ForgetPass(t testing.TB) {
 		nil)
 }
 
-// item is the key of a row in the table.
-func item(key shard.DocID) values {
+// rowKey returns the key of a row in the table.
+func rowKey(key shard.DocID) values {
 	return values{dynamodb.PartitionKey: &types.AttributeValueMemberS{Value: string(key)}}
 }
 
@@ -88,7 +90,7 @@ func number(n int64) types.AttributeValue {
 func (s *Stack) update(t testing.TB, key shard.DocID, expression string, attrs map[string]string, new values) {
 	t.Helper()
 	_, err := sdk.NewFromConfig(s.Account).UpdateItem(t.Context(), &sdk.UpdateItemInput{
-		TableName: aws.String(s.Names.Table()), Key: item(key), UpdateExpression: &expression,
+		TableName: aws.String(s.Names.Table()), Key: rowKey(key), UpdateExpression: &expression,
 		ExpressionAttributeNames: attrs, ExpressionAttributeValues: new,
 	})
 	if err != nil {
@@ -96,7 +98,8 @@ func (s *Stack) update(t testing.TB, key shard.DocID, expression string, attrs m
 	}
 }
 
-// PruneRule turns the rule that runs prune on or off. It is on again when the test ends.
+// PruneRule turns the rule that runs prune on or off. At the end of the test, the rule is turned on
+// again.
 func (s *Stack) PruneRule(t testing.TB, on bool) {
 	t.Helper()
 	action := "AWSEvents.EnableRule"

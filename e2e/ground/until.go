@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// pace is the time between two questions. Emulators share two cores with the functions that they
-// run.
+// pace is the time between two checks of a condition. It is not shorter, because emulators share two
+// cores with the functions that they run.
 const pace = 250 * time.Millisecond
 
-// Patience is how long anything may take that is not itself about time: machines that run these
-// tests are busy.
+// Patience is the time limit for everything that a test waits for, unless the test is about time.
+// It is long, because machines that run these tests are busy.
 const Patience = 2 * time.Minute
 
-// Until asks until the answer is yes. If Patience ends first, it fails the test and prints the last
-// answer.
+// Until calls ask until the answer is yes. If Patience ends first, it fails the test and prints the
+// last answer.
 func Until(t testing.TB, what string, ask func() (yes bool, saw string)) {
 	t.Helper()
 	if saw, ok := wait(Patience, ask); !ok {
@@ -22,7 +22,7 @@ func Until(t testing.TB, what string, ask func() (yes bool, saw string)) {
 	}
 }
 
-// During asks again and again until the time is over, and fails the test at the first no.
+// During calls ask repeatedly for this time, and fails the test at the first no.
 func During(t testing.TB, length time.Duration, what string, ask func() (yes bool, saw string)) {
 	t.Helper()
 	asked := 0
@@ -36,7 +36,7 @@ func During(t testing.TB, length time.Duration, what string, ask func() (yes boo
 	}
 }
 
-// wait asks until the answer is yes or the time is over, and returns what was seen last.
+// wait calls ask until the answer is yes or the time is over, and returns the last answer.
 func wait(limit time.Duration, ask func() (yes bool, saw string)) (saw string, ok bool) {
 	over, tick := time.After(limit), time.Tick(pace)
 	for {
@@ -51,8 +51,8 @@ func wait(limit time.Duration, ask func() (yes bool, saw string)) (saw string, o
 	}
 }
 
-// Long skips a test in CI, which has half an hour for everything. `make e2e` and the nightly run
-// run it.
+// Long skips a test in CI, where all tests together have half an hour. `make e2e` and the nightly job
+// run the test.
 func Long(t testing.TB) {
 	t.Helper()
 	if testing.Short() {

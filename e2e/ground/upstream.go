@@ -25,17 +25,17 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// Event is a change as an upstream system tells it.
+// Event is a change that an upstream system sends.
 type Event struct {
 	Collection, ID string
 	Version        int
 	Delete         bool
-	Data           map[string]any // default: a title that names the version
+	Data           map[string]any // the document; if it is nil, the document is a title that names the version
 	Ref            string         // the address of the document, instead of Data
 	NotBefore      time.Time
 }
 
-// Body is the event as a message's body: CloudEvents in JSON.
+// Body returns the event as the body of a message: CloudEvents in JSON.
 func (e Event) Body() string {
 	body := map[string]any{
 		"specversion": "1.0", "id": fmt.Sprintf("%s/%s/%d", e.Collection, e.ID, e.Version), "source": "/e2e",
@@ -57,12 +57,12 @@ func (e Event) Body() string {
 	}
 	text, err := json.Marshal(body)
 	if err != nil {
-		panic(err) // maps of texts and numbers
+		panic(err) // cannot happen: texts and numbers can always be encoded in JSON
 	}
 	return string(text)
 }
 
-// batch is what SNS, EventBridge and SQS take at once.
+// batch is how many messages SNS, EventBridge and SQS accept in one request.
 const batch = 10
 
 // Direct sends events to the live queue.
@@ -71,19 +71,20 @@ func (s *Stack) Direct(t testing.TB, events ...Event) {
 	Must(t, s.Send(t.Context(), events))
 }
 
-// DirectBodies sends messages to the live queue, whatever they hold.
+// DirectBodies sends messages with any bodies to the live queue.
 func (s *Stack) DirectBodies(t testing.TB, bodies ...string) {
 	t.Helper()
 	Must(t, s.send(t.Context(), s.Live, bodies))
 }
 
-// Undeliverable sends a message to the dead-letter queue, as a service does that cannot deliver it.
+// Undeliverable sends a message to the dead-letter queue, like a service that cannot deliver the
+// message.
 func (s *Stack) Undeliverable(t testing.TB, body string) {
 	t.Helper()
 	Must(t, s.send(t.Context(), s.Dead, []string{body}))
 }
 
-// Store puts an event where receive stores those that are not due for long.
+// Store stores an event as a scheduled event, as receive does with an event that is due much later.
 func (s *Stack) Store(t testing.TB, e Event) {
 	t.Helper()
 	sources, err := source.New(s.Config)
@@ -106,7 +107,7 @@ func (s *Stack) Publish(t testing.TB, events ...Event) {
 	Must(t, s.publish(t.Context(), bodies(events)))
 }
 
-// PublishBodies sends messages to the SNS topic, whatever they hold.
+// PublishBodies sends messages with any bodies to the SNS topic.
 func (s *Stack) PublishBodies(t testing.TB, bodies ...string) {
 	t.Helper()
 	Must(t, s.publish(t.Context(), bodies))
@@ -115,7 +116,7 @@ func (s *Stack) PublishBodies(t testing.TB, bodies ...string) {
 // Put sends events to the EventBridge bus.
 func (s *Stack) Put(t testing.TB, events ...Event) { t.Helper(); Must(t, s.put(t.Context(), events)) }
 
-// Spread sends events by all three ways at the same time, each a third of them.
+// Spread sends events by SNS, EventBridge and SQS at the same time, a third of the events by each.
 func (s *Stack) Spread(t testing.TB, events ...Event) {
 	t.Helper()
 	topic := func(ctx context.Context, events []Event) error { return s.publish(ctx, bodies(events)) }
@@ -132,8 +133,8 @@ func (s *Stack) Spread(t testing.TB, events ...Event) {
 	Must(t, errors.Join(errs...))
 }
 
-// Wrapped publishes texts to an SNS topic. It wraps what it delivers to the live queue in an
-// envelope, as a topic does whose subscription is not ours.
+// Wrapped publishes texts to an SNS topic. The topic delivers them to the live queue in an envelope,
+// because its subscription has no raw delivery.
 func (s *Stack) Wrapped(t testing.TB, topic string, texts ...string) {
 	t.Helper()
 	arn, err := s.topic(t.Context(), s.Config.Stack+"-"+topic)
@@ -152,11 +153,12 @@ func (s *Stack) liveARN() string {
 	return "arn:aws:sqs:" + s.Account.Region + ":" + AccountID + ":" + s.Names.Queue(Sink, flight.Live)
 }
 
-// Notify has a bucket of the stack tell the live queue of every change: exports is that of Object.
+// Notify makes a bucket of the stack send a notification of every change to the live queue. The
+// method Object uses the bucket exports.
 func (s *Stack) Notify(t testing.TB, name string) {
 	t.Helper()
 	bucket := s.Config.Stack + "-" + name
-	made := s.Bucket(t.Context(), bucket) // for the first object
+	made := s.Bucket(t.Context(), bucket) // creates the bucket for its first object
 	_, err := s.Files().PutBucketNotificationConfiguration(t.Context(), &s3.PutBucketNotificationConfigurationInput{
 		Bucket: &bucket, NotificationConfiguration: &types.NotificationConfiguration{
 			QueueConfigurations: []types.QueueConfiguration{{
@@ -165,7 +167,7 @@ func (s *Stack) Notify(t testing.TB, name string) {
 		},
 	})
 	if err != nil {
-		t.Fatal("have the bucket notify: ", errors.Join(err, made))
+		t.Fatal("set the notifications of the bucket: ", errors.Join(err, made))
 	}
 }
 
@@ -187,7 +189,7 @@ func (s *Stack) Object(t testing.TB, key, text string) string {
 func (s *Stack) ObjectIn(t testing.TB, name, key, text string) string {
 	t.Helper()
 	bucket := s.Config.Stack + "-" + name
-	made := s.Bucket(t.Context(), bucket) // for the first of them
+	made := s.Bucket(t.Context(), bucket) // creates the bucket for its first object
 	if _, err := s.Files().PutObject(t.Context(),
 		&s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: strings.NewReader(text)}); err != nil {
 		t.Fatal("put an export: ", errors.Join(err, made))
@@ -195,7 +197,7 @@ func (s *Stack) ObjectIn(t testing.TB, name, key, text string) string {
 	return "s3://" + bucket + "/" + key
 }
 
-// Files is a client of the account's buckets.
+// Files returns a client for the account's buckets.
 func (g *Ground) Files() *s3.Client {
 	return s3.NewFromConfig(g.Account, func(o *s3.Options) { o.UsePathStyle = true })
 }
@@ -206,7 +208,7 @@ func (g *Ground) Bucket(ctx context.Context, name string) error {
 	return err
 }
 
-// Must ends the test where a step of it failed.
+// Must ends the test if a step of the test failed.
 func Must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
