@@ -11,14 +11,14 @@ import (
 	"github.com/lullhq/lull/e2e/ground"
 )
 
-// A thousand messages by three ways, in bursts, each in any order, some of them deletes: OpenSearch
-// ends up with exactly the newest version of every document, each written once and in time, and the
-// queues with nothing.
+// A thousand messages arrive by SNS, EventBridge and SQS, in bursts and in random order. Some of them
+// are deletes. At the end, OpenSearch has exactly the newest version of every document, and the
+// queues are empty. Each document was written once and in time.
 func TestAThousandMessages(t *testing.T) {
 	s := express(t)
 	c := s.Collection("thousand")
 	const documents, versions, together = 200, 5, 10
-	// The first message after a deploy finds everything cold.
+	// The first message after a deploy is slow, because the functions must start.
 	before := s.Begun(t, ground.Event{Collection: c, ID: "first", Version: 1})
 	want, newest := map[string]int{"first": 1}, make(map[string]bool)
 	began := time.Now()
@@ -36,7 +36,8 @@ func TestAThousandMessages(t *testing.T) {
 			events = append(events, burst...)
 		}
 		rand.Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })
-		// As fast as the emulator takes them, or only the time in its queue would be measured.
+		// The test does not send faster than the emulator delivers. Otherwise, the test would only measure
+		// the time in the emulator's queue.
 		ground.Until(t, "the queue is short", func() (bool, string) {
 			d := s.Depth(t, s.Live)
 			return d.Visible <= len(events), fmt.Sprintf("%+v", d)

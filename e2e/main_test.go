@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// The stacks are deployed when a test first asks for them, and serve every test.
+// Each stack is deployed when a test first needs it. All tests share the stacks.
 var (
 	expressStack = sync.OnceValues(func() (*ground.Stack, error) {
 		return deploy(ground.Settings{Stack: "lull-express", Kind: config.FlightExpress, Archive: true})
@@ -40,10 +40,10 @@ func deploy(settings ground.Settings) (*ground.Stack, error) {
 	return here.Deploy(ctx, settings)
 }
 
-// express is the stack with Express flights, with nothing under way.
+// express returns the stack with Express flights, when all its queues are empty.
 func express(t *testing.T) *ground.Stack { t.Helper(); return ready(t, expressStack) }
 
-// standard is the stack with Standard flights.
+// standard returns the stack with Standard flights, when all its queues are empty.
 func standard(t *testing.T) *ground.Stack { t.Helper(); return ready(t, standardStack) }
 
 func ready(t *testing.T, stack func() (*ground.Stack, error)) *ground.Stack {

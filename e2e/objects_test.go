@@ -16,8 +16,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// An object of many documents, with gzip, is read in slices, and every line is written once,
-// although receive is killed again and again.
+// receive reads an object of many documents, compressed with gzip, in slices. Every line is written
+// once, although receive is killed several times.
 func TestEveryLineOfAnObjectIsWrittenThoughReceiveIsKilled(t *testing.T) {
 	ground.Long(t)
 	s := withDefaults(t)

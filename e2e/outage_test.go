@@ -11,15 +11,16 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// OpenSearch is away for longer than messages stay invisible by themselves and than one execution
-// lasts. Meanwhile the flight extends its messages, continues as a new execution, and nobody else
-// receives them; when OpenSearch is back everything is written, the newest versions only, nothing
-// was refused and nothing is a dead letter.
+// OpenSearch is down for longer than the queue's visibility and longer than one execution lasts.
+// During this time, the flight extends the visibility of its messages and continues as a new
+// execution, and no other consumer receives the messages. When OpenSearch is up again, lull writes
+// only the newest versions. No document counts as refused, and there is no dead letter.
 func TestHoldOutlivesTheQueuesVisibility(t *testing.T) {
 	s := express(t)
 	s.NeedServers(t)
 	c := s.Collection("outage")
-	// The sink was seen healthy and the index is there: what follows is the outage's.
+	// Before the outage, the sink was healthy and the index existed. So all later counts come from the
+	// outage.
 	before := s.Begun(t, ground.Event{Collection: c, ID: "doc-0", Version: 1})
 	s.Search.Stop(t)
 	s.Direct(t,
@@ -27,7 +28,7 @@ func TestHoldOutlivesTheQueuesVisibility(t *testing.T) {
 		ground.Event{Collection: c, ID: "doc-1", Version: 1},
 		ground.Event{Collection: c, ID: "doc-2", Version: 1, Delete: true},
 	)
-	// Of a document of its own: a message behind a newer version may leave its flight for a moment.
+	// This message is of another document, because a superseded message may leave its flight for a moment.
 	s.Publish(t, ground.Event{Collection: c, ID: "doc-3", Version: 2})
 	const sent = 4
 	inFlight := func() (bool, string) {
@@ -49,16 +50,16 @@ func TestHoldOutlivesTheQueuesVisibility(t *testing.T) {
 
 	s.Counted(t, before, "Deleted", sent)
 	got := s.Counts(t).Since(before)
-	// One flight stays and probes. Messages of another are away for some minutes, after a minute, and
-	// are received again.
+	// One flight continues and probes the sink. After a minute, the messages of any other flight wait in
+	// the queue for some minutes, and are then received again.
 	if n := got["Received"]; n < sent || n > sent+got["Away"] {
 		t.Errorf("receive was given %d messages, want %d, and those %d again that were away", n, sent, got["Away"])
 	}
-	if got["Extended"] < sent { // and none became visible in a time longer than V: each was extended at least once
+	if got["Extended"] < sent { // the outage is longer than V, so each message was extended at least once
 		t.Errorf("visibility was extended %d times, want %d or more", got["Extended"], sent)
 	}
 	if got["Continued"] < 1 {
-		t.Error("no flight went on as a new execution")
+		t.Error("no flight continued as a new execution")
 	}
 	s.Never(t, before, "DeadLettered", "Rejected", "TwelveHours", "SinkNewer", "LeaseLost")
 	if got["CircuitOpened"] < 1 || got["CircuitClosed"] < 1 {
@@ -67,7 +68,7 @@ func TestHoldOutlivesTheQueuesVisibility(t *testing.T) {
 	}
 	for _, id := range []string{"doc-0", "doc-1", "doc-3"} {
 		if row := s.Row(t, ground.Key(c, id)); row.Refusals != 0 {
-			t.Errorf("%s: %d refusals, want none: nobody refused it", id, row.Refusals)
+			t.Errorf("%s: %d refusals, want none: the sink was only down", id, row.Refusals)
 		}
 	}
 	if h := s.Row(t, shard.HealthRow(ground.Sink)); h.OpenUntil != 0 {
@@ -76,9 +77,9 @@ func TestHoldOutlivesTheQueuesVisibility(t *testing.T) {
 	t.Logf("away for %s: %v", away, got)
 }
 
-// The table answers nothing for longer than receive waits. Messages wait in the queue, none is
-// acknowledged, and all of them are written when it answers again: also what it was asked meanwhile
-// and did late.
+// The table does not answer for longer than receive waits. Messages wait in the queue, and no message
+// is acknowledged. When the table answers again, all documents are written, although the table may
+// apply earlier requests late.
 func TestFrozenTableLosesNothing(t *testing.T) {
 	s := express(t)
 	s.NeedServers(t)

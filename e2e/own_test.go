@@ -24,9 +24,9 @@ import (
 // ownBucket is the bucket of the example module's lull.yaml.
 const ownBucket = "pages-of-the-wiki"
 
-// deployOwn deploys the stack of a module that is not lull's: with the module's own functions, and
-// by its own program, which import kinds that lull does not have. It does what the module's README
-// says. Of the stack, only the queues of its sink are filled in.
+// deployOwn deploys the stack of another module. The module has its own functions and its own program
+// for the stack, which import kinds that lull does not have. deployOwn follows the README of the
+// module. In the returned stack, only the queues of the sink are set.
 func deployOwn(ctx context.Context, module, stack, sink string) (*ground.Stack, error) {
 	module, folder := filepath.Join(here.Root, module), filepath.Join(here.Work, "own")
 	for to, from := range map[string]string{
@@ -74,18 +74,18 @@ func operateOwn(t *testing.T) {
 	for _, program := range []string{own, plain} {
 		runs(program, "status", "list", "dead list", "explain pages#handbook/Leave", "pause lake", "resume lake")
 	}
-	runs(own, "publish "+ground.File(t, "saved.ndjson", saved("handbook", "Sick", 1)+"\n"),
+	runs(own, "publish "+ground.File(t, "saved.ndjson", wikiMessage("handbook", "Sick", 1)+"\n"),
 		"wait pages#handbook/Sick --version 1")
 }
 
-// line is a line of a file that the example module's sink writes.
-type line struct {
+// sinkLine is a line of a file that the example module's sink writes.
+type sinkLine struct {
 	Doc, Op  string
 	Document map[string]any
 }
 
-// written are those of all files in the bucket, the oldest file first.
-func written(t testing.TB, s *ground.Stack) (all []line) {
+// linesInBucket returns the lines of all files in the bucket, the oldest file first.
+func linesInBucket(t testing.TB, s *ground.Stack) (all []sinkLine) {
 	t.Helper()
 	bucket := ownBucket
 	listed, err := s.Files().ListObjectsV2(t.Context(), &s3.ListObjectsV2Input{Bucket: &bucket})
@@ -96,7 +96,7 @@ func written(t testing.TB, s *ground.Stack) (all []line) {
 		text, err := io.ReadAll(file.Body)
 		ground.Must(t, errors.Join(err, file.Body.Close()))
 		for rest := bufio.NewScanner(bytes.NewReader(text)); rest.Scan(); {
-			var l line
+			var l sinkLine
 			if err := json.Unmarshal(rest.Bytes(), &l); err != nil {
 				t.Fatalf("%s: %v", *o.Key, err)
 			}
@@ -106,39 +106,41 @@ func written(t testing.TB, s *ground.Stack) (all []line) {
 	return all
 }
 
-// saved is a message of the invented wiki.
-func saved(space, title string, revision int) string {
+// wikiMessage returns a message of the invented wiki about a saved page.
+func wikiMessage(space, title string, revision int) string {
 	return fmt.Sprintf(`{"action":"saved","page":{"space":%q,"title":%q,"revision":%d},"content":{"text":"revision %d"}}`,
 		space, title, revision, revision)
 }
 
-// A sink and a source that lull does not have are deployed with a user's own programs. What the
-// wiki sends becomes lines in the bucket: the newest revision of a burst, once.
+// A user deploys a kind of sink and a kind of source that lull does not have, with the user's own
+// programs. The messages of the wiki become lines in the bucket: the newest revision of a burst, once.
 func TestAKindOfSinkAndASourceOfOnesOwn(t *testing.T) {
 	ground.Long(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	s, err := deployOwn(ctx, "examples/outoftree", "wiki", "lake")
 	ground.Must(t, err)
-	// shows waits until nothing is under way, and compares all that was ever written.
+	// shows waits until all queues are empty, and compares all lines that were ever written.
 	shows := func(want ...string) {
 		t.Helper()
 		s.Drained(t)
 		var got []string
-		for _, l := range written(t, s) {
+		for _, l := range linesInBucket(t, s) {
 			got = append(got, fmt.Sprintf("%s %s: %v", l.Op, l.Doc, l.Document["text"]))
 		}
 		if fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("the bucket has %q, want %q", got, want)
 		}
 	}
-	s.DirectBodies(t, saved("handbook", "Leave", 1), saved("handbook", "Leave", 3), saved("handbook", "Leave", 2),
-		saved("gossip", "Leave", 7)) // not a space of lull.yaml
+	s.DirectBodies(t, wikiMessage("handbook", "Leave", 1), wikiMessage("handbook", "Leave", 3),
+		wikiMessage("handbook", "Leave", 2),
+		wikiMessage("gossip", "Leave", 7)) // not a space of lull.yaml
 	const third = "put pages#handbook/Leave: revision 3"
 	shows(third)
-	s.DirectBodies(t, saved("handbook", "Leave", 2))
+	s.DirectBodies(t, wikiMessage("handbook", "Leave", 2))
 	shows(third)
-	s.DirectBodies(t, saved("handbook", "Leave", 4), `{"action":"removed","page":{"space":"handbook","title":"Leave","revision":5}}`)
+	s.DirectBodies(t, wikiMessage("handbook", "Leave", 4),
+		`{"action":"removed","page":{"space":"handbook","title":"Leave","revision":5}}`)
 	shows(third, "delete pages#handbook/Leave: <nil>")
 	operateOwn(t)
 	if d := s.Depth(t, s.Dead); d != (ground.Depth{}) {

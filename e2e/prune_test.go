@@ -11,12 +11,12 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// prune, run by its rule and by nobody else, collects the row that is older than rows are kept, and
-// no other; enqueues the scheduled event that falls due, to the second; and leaves the one that
-// does not.
+// Only the rule starts prune in this test. prune deletes the row that is older than the retention, and
+// no other row. It enqueues the scheduled event that falls due, at the right second. It does not touch
+// the event that is due later.
 //
-// Rows are kept for thirty days and prune passes over them once a day. So the row is aged by the
-// test, and the pass set back, as time would: nothing else is.
+// Rows are kept for thirty days, and prune scans them once a day. So the test makes the row older and
+// starts a new scan. It changes nothing else.
 func TestPruneCollectsAndEnqueuesByItsRule(t *testing.T) {
 	s := express(t)
 	c := s.Collection("prune")
@@ -30,7 +30,7 @@ func TestPruneCollectsAndEnqueuesByItsRule(t *testing.T) {
 	}
 	s.Drained(t)
 
-	// An event for next week is scheduled, not held.
+	// An event for next week is stored as a scheduled event, and not held in a flight.
 	before := s.Counts(t)
 	later := ground.Event{Collection: c, ID: "later", Version: 2, NotBefore: time.Now().Add(7 * 24 * time.Hour)}
 	s.Direct(t, later)
@@ -39,12 +39,12 @@ func TestPruneCollectsAndEnqueuesByItsRule(t *testing.T) {
 	if row := s.Row(t, ground.Key(c, "later")); row.Exists() {
 		t.Errorf("an event that is not due has a row: %+v", row)
 	}
-	// And one that was stored a week ago falls due in a moment.
+	// An event that was stored a week ago falls due in a moment.
 	due := time.Now().Add(20 * time.Second)
 	s.Store(t, ground.Event{Collection: c, ID: "due", Version: 3, NotBefore: due})
 
 	s.PruneRule(t, false)
-	// Older than rows are kept, not so old that the table's own expiry may take them.
+	// The rows are older than their retention, but the table's own TTL does not delete them yet.
 	aged := s.Config.Lifecycle.RowRetention + 3*24*time.Hour
 	s.Age(t, old, aged)
 	s.Age(t, deleted, aged)
@@ -68,7 +68,7 @@ func TestPruneCollectsAndEnqueuesByItsRule(t *testing.T) {
 		got["fresh"].Meta.Version != "1" {
 		t.Errorf("the sink holds %v", got)
 	}
-	// Next week's is still scheduled; nobody may wait for it.
+	// The event for next week is still scheduled. The test deletes it, so that no other test waits for it.
 	items, _, err := s.Schedule.Due(t.Context(), later.NotBefore.Add(time.Minute), "", 10)
 	if err != nil || len(items) != 1 || items[0].Doc != ground.Key(c, "later") {
 		t.Fatalf("scheduled: %+v, %v", items, err)

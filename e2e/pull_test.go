@@ -12,8 +12,8 @@ import (
 	"github.com/lullhq/lull/e2e/ground"
 )
 
-// contentStore is a CMS that says that documents changed, and is asked for them. It answers from
-// a replica that may lag, or be down.
+// contentStore is a CMS from which lull fetches documents. It answers from a replica that may lag or
+// be down.
 type contentStore struct {
 	url string
 
@@ -23,13 +23,13 @@ type contentStore struct {
 
 type content struct {
 	version      int
-	behind, down int // how often it shows the version before, and how often nothing
+	behind, down int // how often the CMS answers with the version before, and how often with an error
 	asked        int
 }
 
 var cms = sync.OnceValue(func() *contentStore {
 	s := &contentStore{docs: make(map[string]*content)}
-	s.url = httptest.NewServer(s).URL // until the tests end
+	s.url = httptest.NewServer(s).URL // the server runs until the tests end
 	return s
 })
 
@@ -68,11 +68,11 @@ func (s *contentStore) asked(id string) int {
 	return s.docs["/content/"+id].asked
 }
 
-// An event says only that a document changed. The newest state of it is written, also where a
-// replica lags or is down for a moment, and nothing older.
+// An event says only that a document changed. lull writes only the newest state of the document, even
+// if a replica lags or is down for a moment.
 func TestTheNewestStateIsFetched(t *testing.T) {
 	s := withDefaults(t)
-	s.NeedServers(t) // the functions ask this process
+	s.NeedServers(t) // the functions must be able to call this process
 	const c = "pages"
 	for id, d := range map[string]content{
 		"lagging": {version: 3, behind: 2}, "down": {version: 3, down: 2}, "well": {version: 3},

@@ -9,8 +9,8 @@ import (
 	"github.com/lullhq/lull/e2e/ground"
 )
 
-// replay sends what the archive has again: somebody emptied the index behind lull's back. What
-// changed since, a delete among it, stays as it is.
+// An index was emptied without lull. `lull replay` sends the archived messages again. Documents that
+// changed later keep their newest version, and a deleted document stays deleted.
 func TestReplayBringsBackWhatTheIndexHasLost(t *testing.T) {
 	s := express(t)
 	c := s.Collection("replay")
@@ -33,7 +33,7 @@ func TestReplayBringsBackWhatTheIndexHasLost(t *testing.T) {
 	s.Settled(t, c, map[string]int{"lost": 1, "newer": 2})
 	s.Says(t, 4, "the archive has nothing", "replay", "--from", "720h", "--to", "719h")
 
-	// The archive forgets, too.
+	// `lull forget` also removes a document from the archive.
 	s.Says(t, 0, "archive", "forget", string(ground.Key(c, "lost")), "--yes")
 	s.Says(t, 0, "with 2 events sent in resync run", again...)
 	s.Settled(t, c, map[string]int{"newer": 2})

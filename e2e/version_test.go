@@ -8,7 +8,8 @@ import (
 	"github.com/lullhq/lull/e2e/ground"
 )
 
-// What is older than what was committed, or the same, is acknowledged and never written.
+// An event whose version is older than the committed version, or equal to it, is acknowledged and
+// never written.
 func TestStaleAndDuplicateAreNotWritten(t *testing.T) {
 	s := express(t)
 	c := s.Collection("stale")
@@ -31,8 +32,8 @@ func TestStaleAndDuplicateAreNotWritten(t *testing.T) {
 	s.Holds(t, c, map[string]int{"doc": 5})
 }
 
-// A delete is a version: what is older than it stays out, also after OpenSearch has forgotten that
-// there was a delete.
+// A delete is a version. An older version is not written after the delete, even when OpenSearch no
+// longer remembers the delete.
 func TestDeleteIsAVersion(t *testing.T) {
 	s := express(t)
 	c := s.Collection("delete")
@@ -51,8 +52,8 @@ func TestDeleteIsAVersion(t *testing.T) {
 	s.Counted(t, before, "Stale", 1)
 	s.Holds(t, c, map[string]int{"other": 1})
 
-	// In a burst the version decides, not the order of arrival; and what was never there can be
-	// deleted.
+	// In a burst, the version decides, and not the order of arrival. A document that never existed can
+	// be deleted.
 	s.Direct(t,
 		ground.Event{Collection: c, ID: "doc", Version: 5},
 		ground.Event{Collection: c, ID: "doc", Version: 4, Delete: true},
@@ -62,7 +63,8 @@ func TestDeleteIsAVersion(t *testing.T) {
 	s.Settled(t, c, map[string]int{"other": 1, "doc": 5})
 }
 
-// What is published again without a change costs the sink nothing, and counts as committed.
+// If a document is published again without a change, its new version is committed without a write to
+// the sink.
 func TestWhatHasNotChangedIsNotWritten(t *testing.T) {
 	s := withDefaults(t)
 	const c = "prices"
@@ -72,7 +74,7 @@ func TestWhatHasNotChangedIsNotWritten(t *testing.T) {
 		s.Direct(t, ground.Event{Collection: c, ID: "ticket", Version: version, Data: same})
 		s.Committed(t, ground.Key(c, "ticket"), version)
 	}
-	// The engine makes the index with the first write: nothing could be said of it before.
+	// The engine creates the index with the first write. Only after that, lull knows which index it is.
 	publish(1)
 	publish(2)
 	writes := s.Search.Writes(t, s.Index(c))

@@ -11,9 +11,9 @@ import (
 	"github.com/lullhq/lull/internal/seam/journal"
 )
 
-// While the sink is away a flight extends its messages and goes on as a new execution, with the
-// rights that index has. Without one of them it says what it cannot do, and its messages are
-// received again.
+// While the sink is away, a flight extends the visibility of its messages and continues as a new
+// execution, with the rights of index. Without one of these rights, index says what it cannot do, and
+// the messages are received again.
 func TestAFlightThatOutlivesItsExecution(t *testing.T) {
 	s := stack
 	s.NeedServers(t)
@@ -26,7 +26,7 @@ func TestAFlightThatOutlivesItsExecution(t *testing.T) {
 		t.Helper()
 		since := time.Now()
 		giveBack := s.TakeAway(t, names.Index, ground.Right{Statement: statement, Action: action})
-		decided(t, s, since, step, detail)
+		waitForDecision(t, s, since, step, detail)
 		giveBack()
 	}
 	without("HoldAndDelete", "sqs:ChangeMessageVisibility", journal.CallFailed, "change visibility")
@@ -34,8 +34,8 @@ func TestAFlightThatOutlivesItsExecution(t *testing.T) {
 	s.Counted(t, before, "Continued", 1)
 	without("ContinueFlights", "s3:PutObject", journal.CallFailed, "write the checkpoint")
 	without("StartFlights", "states:StartExecution", journal.LaunchLost, "")
-	s.Watches(t, "launch-lost", own+"LaunchLost")
-	s.Watches(t, "sink-down", own+"CircuitOpened")
+	s.Watches(t, "launch-lost", lullMetric+"LaunchLost")
+	s.Watches(t, "sink-down", lullMetric+"CircuitOpened")
 	s.Search.Start(t)
 	s.Settled(t, c, map[string]int{"before": 1, "first": 1, "second": 1})
 	s.Never(t, before, "DeadLettered", "Rejected", "LeaseLost", "SinkNewer")

@@ -8,7 +8,8 @@ import (
 	"github.com/lullhq/lull/e2e/ground"
 )
 
-// With the roles as they are deployed everything works: what is below only counts beside this.
+// With the deployed roles, all of lull works. Without this test, a failure with fewer rights would
+// prove nothing.
 func TestTheFlowPassesWithTheDeployedRoles(t *testing.T) {
 	s := stack
 	c := s.Collection("flow")

@@ -17,20 +17,20 @@ import (
 	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// of is one action of a statement of a function's role.
-type of struct {
+// grant is one action in a statement of a function's role.
+type grant struct {
 	function          names.Function
 	statement, action string
 }
 
-func (o of) String() string { return fmt.Sprintf("%s %s %s", o.function, o.statement, o.action) }
+func (o grant) String() string { return fmt.Sprintf("%s %s %s", o.function, o.statement, o.action) }
 
-// own is a metric that the functions count, as alarms watch it.
-const own = "lull "
+// lullMetric is the prefix of a metric of the functions, as Stack.Watches needs it.
+const lullMetric = "lull "
 
-// elsewhere are the actions that TestOneActionLess does not take away, and why. Another test does,
-// or the emulator does not ask for them.
-var elsewhere = map[of]string{
+// notTakenAway lists the actions that TestOneActionLess does not remove, with the reason: another test
+// removes the action, or the emulator does not require it.
+var notTakenAway = map[grant]string{
 	{names.Index, "ContinueFlights", "s3:PutObject"}:              "TestAFlightThatOutlivesItsExecution",
 	{names.Index, "StartFlights", "states:StartExecution"}:        "TestAFlightThatOutlivesItsExecution",
 	{names.Index, "HoldAndDelete", "sqs:ChangeMessageVisibility"}: "TestAFlightThatOutlivesItsExecution",
@@ -42,39 +42,39 @@ var elsewhere = map[of]string{
 }
 
 const (
-	missing = "the emulator says that an object is missing to whoever asks"
-	service = "the emulator does it in its own name"
+	missing = "the emulator tells every caller that an object is missing"
+	service = "the emulator makes this call in its own name"
 )
 
 func init() {
 	for _, f := range names.Functions() {
-		elsewhere[of{f, "Log", "logs:CreateLogStream"}] = service
-		elsewhere[of{f, "Log", "logs:PutLogEvents"}] = service
+		notTakenAway[grant{f, "Log", "logs:CreateLogStream"}] = service
+		notTakenAway[grant{f, "Log", "logs:PutLogEvents"}] = service
 	}
 	for _, f := range []names.Function{names.Receive, names.DLQ} {
 		for _, action := range []string{"sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"} {
-			elsewhere[of{f, "Consume", action}] = service
+			notTakenAway[grant{f, "Consume", action}] = service
 		}
 	}
 }
 
-// withheld is what comes of a function without one of its actions. It cannot do what the action is
-// for and says so; it loses nothing, and does the work when it has the action again.
+// withheld is a test of a function without one action. The function must say that it cannot do the
+// work, and must lose nothing. It must do the work when the action is restored.
 type withheld struct {
-	of
-	also  string         // an action of the same role without which this one is not needed
-	send  func(c string) // what the function cannot do then
-	sees  string         // what it counts
-	alarm string         // which alarm watches that; "" where the pipeline does not stop
-	after func(c string) // what comes of it when the action is given back
+	grant
+	also  string         // another action to remove, without which the function does not need the first
+	send  func(c string) // sends work that the function cannot do without the action
+	sees  string         // the metric that the function counts
+	alarm string         // the alarm that watches the metric; "" if the pipeline does not stop
+	after func(c string) // waits until the work is done, after the action was restored
 }
 
-// For each function, one action after the other is taken away: all of those that the deployed roles
-// have. TestPruneWithOneActionLess does the same for prune.
+// The test removes each action of the deployed roles of receive, index and dlq in turn.
+// TestPruneWithOneActionLess does the same for prune.
 func TestOneActionLess(t *testing.T) {
 	s := stack
 	s.PruneRule(t, false)
-	lettersReturnAfter(t, s, 5*time.Second)
+	setDeadVisibility(t, s, 5*time.Second)
 
 	change := func(c string) { s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 1}) }
 	written := func(c string) { s.Committed(t, ground.Key(c, "doc"), 1) }
@@ -87,7 +87,7 @@ func TestOneActionLess(t *testing.T) {
 		}
 	}
 	undecodable, rejected := parked(deadletter.Undecodable), parked(deadletter.RejectedBySink)
-	// poison is what the sink refuses for good: text where the mapping says a number.
+	// poison sends a document that the sink refuses permanently: a text in a field for numbers.
 	poison := func(c string) {
 		s.Search.Must(t, "PUT", "/"+s.Index(c), map[string]any{
 			"mappings": map[string]any{"properties": map[string]any{"n": map[string]any{"type": "long"}}},
@@ -102,7 +102,7 @@ func TestOneActionLess(t *testing.T) {
 	inBucket := func(c string) string {
 		e := body
 		e.Collection = c
-		return pointer(s.Object(t, "bodies/"+c, e.Body()))
+		return pointerBody(s.Object(t, "bodies/"+c, e.Body()))
 	}
 	pointed := func(c string) { s.DirectBodies(t, inBucket(c)) }
 	pointedUndelivered := func(c string) { s.Undeliverable(t, inBucket(c)) }
@@ -110,7 +110,7 @@ func TestOneActionLess(t *testing.T) {
 		ref := s.Object(t, "bodies/"+c, `{"title":"by reference"}`)
 		s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 1, Ref: ref})
 	}
-	// again is a version that was received before: its row is read before it is judged.
+	// leased sends a dead letter of a document that is leased.
 	leased := func(c string) {
 		change(c)
 		written(c)
@@ -121,80 +121,80 @@ func TestOneActionLess(t *testing.T) {
 
 	cases := []withheld{
 		{
-			of: of{names.Receive, "WriteRows", "dynamodb:UpdateItem"}, send: change, sees: "Unreachable",
+			grant: grant{names.Receive, "WriteRows", "dynamodb:UpdateItem"}, send: change, sees: "Unreachable",
 			alarm: "table-unreachable", after: written,
 		},
-		// It reads the health of the sink, without which all goes on.
-		{of: of{names.Receive, "Rows", "dynamodb:BatchGetItem"}, send: change, sees: "CallFailed", after: written},
+		// receive reads the health of the sink with this action, and works without the answer.
+		{grant: grant{names.Receive, "Rows", "dynamodb:BatchGetItem"}, send: change, sees: "CallFailed", after: written},
 		{
-			of: of{names.Receive, "Consume", "sqs:ChangeMessageVisibility"}, also: "dynamodb:UpdateItem", send: change,
+			grant: grant{names.Receive, "Consume", "sqs:ChangeMessageVisibility"}, also: "dynamodb:UpdateItem", send: change,
 			sees: "CallFailed", after: written,
 		},
 		{
-			of: of{names.Receive, "Consume", "sqs:SendMessage"}, send: soon, sees: "Failed", alarm: "failing",
+			grant: grant{names.Receive, "Consume", "sqs:SendMessage"}, send: soon, sees: "Failed", alarm: "failing",
 			after: written,
 		},
 		{
-			of: of{names.Receive, "PutFlights", "s3:PutObject"}, send: change, sees: "LaunchLost", alarm: "launch-lost",
+			grant: grant{names.Receive, "PutFlights", "s3:PutObject"}, send: change, sees: "LaunchLost", alarm: "launch-lost",
 			after: written,
 		},
 		{
-			of: of{names.Receive, "StartFlights", "states:StartExecution"}, send: change, sees: "LaunchLost",
+			grant: grant{names.Receive, "StartFlights", "states:StartExecution"}, send: change, sees: "LaunchLost",
 			alarm: "launch-lost", after: written,
 		},
 		{
-			of: of{names.Receive, "SendDeadLetters", "sqs:SendMessage"}, send: broken, sees: "Failed", alarm: "failing",
+			grant: grant{names.Receive, "SendDeadLetters", "sqs:SendMessage"}, send: broken, sees: "Failed", alarm: "failing",
 			after: undecodable,
 		},
 		{
-			of: of{names.Receive, "LoadReferences", "s3:GetObject"}, send: pointed, sees: "Failed", alarm: "failing",
+			grant: grant{names.Receive, "LoadReferences", "s3:GetObject"}, send: pointed, sees: "Failed", alarm: "failing",
 			after: written,
 		},
 
 		{
-			of: of{names.Index, "Flights", "s3:GetObject"}, send: change, sees: "TurnsLost", alarm: "function-errors",
+			grant: grant{names.Index, "Flights", "s3:GetObject"}, send: change, sees: "TurnsLost", alarm: "function-errors",
 			after: written,
 		},
-		// The manifest stays, for prune.
-		{of: of{names.Index, "Flights", "s3:DeleteObject"}, send: change, sees: "CallFailed", after: written},
-		{of: of{names.Index, "Rows", "dynamodb:BatchGetItem"}, send: change, sees: "CallFailed", after: written},
-		{of: of{names.Index, "WriteRows", "dynamodb:UpdateItem"}, send: change, sees: "CallFailed", after: written},
-		// The message is received once more, and is a duplicate.
-		{of: of{names.Index, "HoldAndDelete", "sqs:DeleteMessage"}, send: change, sees: "DeleteLost", after: written},
-		{of: of{names.Index, "SendDeadLetters", "sqs:SendMessage"}, send: poison, sees: "Released", after: rejected},
-		{of: of{names.Index, "LoadReferences", "s3:GetObject"}, send: referred, sees: "Released", after: written},
+		// Without this action, the manifest remains, and prune deletes it later.
+		{grant: grant{names.Index, "Flights", "s3:DeleteObject"}, send: change, sees: "CallFailed", after: written},
+		{grant: grant{names.Index, "Rows", "dynamodb:BatchGetItem"}, send: change, sees: "CallFailed", after: written},
+		{grant: grant{names.Index, "WriteRows", "dynamodb:UpdateItem"}, send: change, sees: "CallFailed", after: written},
+		// Without this action, the message is received again, as a duplicate.
+		{grant: grant{names.Index, "HoldAndDelete", "sqs:DeleteMessage"}, send: change, sees: "DeleteLost", after: written},
+		{grant: grant{names.Index, "SendDeadLetters", "sqs:SendMessage"}, send: poison, sees: "Released", after: rejected},
+		{grant: grant{names.Index, "LoadReferences", "s3:GetObject"}, send: referred, sees: "Released", after: written},
 
 		{
-			of: of{names.DLQ, "WriteRows", "dynamodb:UpdateItem"}, send: broken, sees: "DeadKept", alarm: "dead-kept",
+			grant: grant{names.DLQ, "WriteRows", "dynamodb:UpdateItem"}, send: broken, sees: "DeadKept", alarm: "dead-kept",
 			after: undecodable,
 		},
 		{
-			of: of{names.DLQ, "Rows", "dynamodb:GetItem"}, send: broken, sees: "DeadKept", alarm: "dead-kept",
+			grant: grant{names.DLQ, "Rows", "dynamodb:GetItem"}, send: broken, sees: "DeadKept", alarm: "dead-kept",
 			after: undecodable,
 		},
 		{
-			of: of{names.DLQ, "Park", "s3:PutObject"}, send: broken, sees: "DeadKept", alarm: "dead-kept",
+			grant: grant{names.DLQ, "Park", "s3:PutObject"}, send: broken, sees: "DeadKept", alarm: "dead-kept",
 			after: undecodable,
 		},
 		{
-			of: of{names.DLQ, "Rows", "dynamodb:BatchGetItem"}, send: poison, sees: "DeadKept", alarm: "dead-kept",
+			grant: grant{names.DLQ, "Rows", "dynamodb:BatchGetItem"}, send: poison, sees: "DeadKept", alarm: "dead-kept",
 			after: rejected,
 		},
 		{
-			of: of{names.DLQ, "Return", "sqs:SendMessage"}, send: undelivered, sees: "DeadKept", alarm: "dead-kept",
+			grant: grant{names.DLQ, "Return", "sqs:SendMessage"}, send: undelivered, sees: "DeadKept", alarm: "dead-kept",
 			after: written,
 		},
 		{
-			of: of{names.DLQ, "LoadReferences", "s3:GetObject"}, send: pointedUndelivered, sees: "DeadKept",
+			grant: grant{names.DLQ, "LoadReferences", "s3:GetObject"}, send: pointedUndelivered, sees: "DeadKept",
 			alarm: "dead-kept", after: written,
 		},
-		{of: of{names.DLQ, "Consume", "sqs:ChangeMessageVisibility"}, send: leased, sees: "CallFailed", after: second},
+		{grant: grant{names.DLQ, "Consume", "sqs:ChangeMessageVisibility"}, send: leased, sees: "CallFailed", after: second},
 	}
-	asked := make([]of, len(cases))
+	asked := make([]grant, len(cases))
 	for i, w := range cases {
-		asked[i] = w.of
+		asked[i] = w.grant
 	}
-	every(t, asked, names.Receive, names.Index, names.DLQ)
+	checkEveryAction(t, asked, names.Receive, names.Index, names.DLQ)
 
 	var later []func()
 	for _, w := range cases {
@@ -209,10 +209,10 @@ func TestOneActionLess(t *testing.T) {
 			w.send(c)
 			s.Grows(t, before, w.sees)
 			switch {
-			case w.sees == "TurnsLost": // one that AWS counts: the state machine tells the emulator's Lambda nothing
+			case w.sees == "TurnsLost": // the alarm watches a metric of AWS, which the emulator does not count
 				s.Watches(t, w.alarm, "AWS/Lambda Errors")
 			case w.alarm != "":
-				s.Watches(t, w.alarm, own+w.sees)
+				s.Watches(t, w.alarm, lullMetric+w.sees)
 			}
 			giveBack()
 			later = append(later, func() { w.after(c) })
@@ -226,53 +226,54 @@ func TestOneActionLess(t *testing.T) {
 	})
 }
 
-// every fails the test unless each action of the deployed roles is among those that were taken
-// away, or is taken away elsewhere.
-func every(t *testing.T, asked []of, functions ...names.Function) {
+// checkEveryAction fails the test if the deployed roles have an action that is neither in asked nor
+// in notTakenAway.
+func checkEveryAction(t *testing.T, asked []grant, functions ...names.Function) {
 	t.Helper()
-	have := make(map[of]bool)
+	have := make(map[grant]bool)
 	for _, f := range functions {
 		for _, r := range stack.Rights(t, f) {
-			have[of{f, r.Statement, r.Action}] = true
+			have[grant{f, r.Statement, r.Action}] = true
 		}
 	}
-	for _, o := range slices.Concat(asked, slices.Collect(maps.Keys(elsewhere))) {
+	for _, o := range slices.Concat(asked, slices.Collect(maps.Keys(notTakenAway))) {
 		if !have[o] && slices.Contains(functions, o.function) {
 			t.Errorf("no role has %s", o)
 		}
 		delete(have, o)
 	}
 	for o := range have {
-		t.Errorf("nobody takes away %s: say what comes of it", o)
+		t.Errorf("no test removes %s: add a case that says what happens without it", o)
 	}
 }
 
-// pointer is the body of a message whose real body is in S3, as Amazon's extended clients write it.
-func pointer(address string) string {
+// pointerBody returns the body of a message whose real body is in S3, in the format of Amazon's
+// extended clients.
+func pointerBody(address string) string {
 	bucket, key, _ := strings.Cut(strings.TrimPrefix(address, "s3://"), "/")
 	return fmt.Sprintf(`["software.amazon.payloadoffloading.PayloadS3Pointer",{"s3BucketName":%q,"s3Key":%q}]`, bucket,
 		key)
 }
 
-// prune says which of its parts failed, does the others, and does the rest of the work when it has
-// its action again. Its alarm goes off where it fails for three intervals.
+// If prune lacks an action, it says which part failed, and does the other parts. When the action is
+// restored, prune does the failed part. The alarm of prune goes off if it fails for three intervals.
 func TestPruneWithOneActionLess(t *testing.T) {
 	s := stack
 	s.PruneRule(t, false)
 	s.Watches(t, "prune-idle", "AWS/Lambda Errors")
 	c := s.Collection("prune")
-	row := func(id string) { // one that is older than rows are kept
+	row := func(id string) { // makes a row that is older than the retention of rows
 		key := ground.Key(c, id)
 		s.Direct(t, ground.Event{Collection: c, ID: id, Version: 1})
 		s.Committed(t, key, 1)
 		s.Age(t, key, s.Config.Lifecycle.RowRetention+3*24*time.Hour)
 		s.ForgetPass(t)
 	}
-	event := func(id string) { // one that falls due
+	event := func(id string) { // stores a scheduled event that is due soon
 		s.Store(t, ground.Event{Collection: c, ID: id, Version: 1, NotBefore: time.Now().Add(5 * time.Second)})
 	}
 	written := func(id string) { s.Committed(t, ground.Key(c, id), 1) }
-	tooLarge := func(id string) { // one that is due, and leaves no room for what its copy has to carry
+	tooLarge := func(id string) { // stores a due event so large that its message has no space for lull's attributes
 		e := ground.Event{Collection: c, ID: id, Version: 1, NotBefore: time.Now()}
 		e.Data = map[string]any{"title": ""}
 		e.Data["title"] = strings.Repeat("x", queue.MaxBytes-len(e.Body()))
@@ -288,7 +289,7 @@ func TestPruneWithOneActionLess(t *testing.T) {
 			t.Errorf("%s: its row is there: %+v", id, r)
 		}
 	}
-	var asked []of
+	var asked []grant
 	row("warm")
 	if err := runPrune(t, s); err != nil {
 		t.Fatalf("with all its actions: %v", err)
@@ -312,7 +313,7 @@ func TestPruneWithOneActionLess(t *testing.T) {
 		{"Park", "s3:PutObject", tooLarge, "scheduled events", isParked},
 		{"StartFlights", "states:StartExecution", nil, "sample", nil},
 	} {
-		asked = append(asked, of{names.Prune, w.statement, w.action})
+		asked = append(asked, grant{names.Prune, w.statement, w.action})
 		t.Run(w.statement+" "+w.action, func(t *testing.T) {
 			id := strings.ReplaceAll(w.action, ":", "-")
 			if w.prepare != nil {
@@ -336,11 +337,12 @@ func TestPruneWithOneActionLess(t *testing.T) {
 			}
 		})
 	}
-	every(t, asked, names.Prune)
+	checkEveryAction(t, asked, names.Prune)
 	s.Drained(t)
 }
 
-// deadLetterOf waits until a dead letter is parked whose body names the collection.
+// deadLetterOf waits until there is a parked dead letter whose body names the collection, and returns
+// it.
 func deadLetterOf(t *testing.T, s *ground.Stack, c string) operate.Letter {
 	t.Helper()
 	var found operate.Letter

@@ -12,12 +12,12 @@ import (
 	"github.com/lullhq/lull/internal/seam/deadletter"
 )
 
-// Every command that asks or changes a deployed stack runs under the role that it is for, and is
-// refused under another: what is missing is named, and nothing is changed.
+// Every command that reads or changes a deployed stack works with the role for this command. With
+// another role, the command names the missing right and changes nothing.
 func TestEveryCommandUnderItsRole(t *testing.T) {
 	s := stack
 	s.PruneRule(t, false)
-	s.Says(t, 0, "", "dead", "drop", "--all", "--yes") // those of other tests: doctor would complain of them
+	s.Says(t, 0, "", "dead", "drop", "--all", "--yes") // doctor would report the dead letters of other tests
 	c := s.Collection("operators")
 	key := func(id string) string { return string(ground.Key(c, id)) }
 	event := func(id string, version int) string {
@@ -30,13 +30,15 @@ func TestEveryCommandUnderItsRole(t *testing.T) {
 			t.Errorf("lull %s with the wrong role: exit %d: %s%s", strings.Join(args, " "), a.Code, a.Out, a.Errors)
 		}
 	}
-	// run has somebody refused, and then somebody else succeed.
+	// run runs a command with a role for which it must fail, and then with a role for which it must
+	// succeed.
 	run := func(refused, may ground.Who, input, says string, args ...string) {
 		t.Helper()
 		refuse(refused, input, args...)
 		s.SaysTo(t, may, input, 0, says, args...)
 	}
-	// index does so with check or repair. It is run again while it counts documents in motion.
+	// index does the same with index check or index repair. It repeats the command while documents are
+	// in motion.
 	index := func(refused, may ground.Who, says, verb string) {
 		t.Helper()
 		args := []string{"index", verb, c}
@@ -64,9 +66,9 @@ func TestEveryCommandUnderItsRole(t *testing.T) {
 		run(publisher, reader, "", "", args...)
 	}
 	index(publisher, reader, "no drift", "check")
-	s.SaysTo(t, reader, "", 0, "version 1", "get", key("doc")) // asks the sink, whose rights are its own
+	s.SaysTo(t, reader, "", 0, "version 1", "get", key("doc")) // reads only the sink, which needs no right of AWS
 	file := ground.File(t, "all.ndjson", event("doc", 1)+event("resynced", 1))
-	both := s.Both(t, infra.Publisher, infra.Reader) // reader may write the rows of jobs
+	both := s.Both(t, infra.Publisher, infra.Reader) // a resync also needs reader, which may write rows of jobs
 	run(publisher, both, "", "2 messages sent in resync run", "resync", file)
 	s.Committed(t, ground.Key(c, "resynced"), 1)
 	s.Drained(t)
@@ -81,7 +83,7 @@ func TestEveryCommandUnderItsRole(t *testing.T) {
 	run(reader, repairer, "", "dropped: 1", "dead", "drop", id)
 	s.SaysTo(t, repairer, "", 4, "", "dead", "show", id)
 
-	// Two flights from one manifest: the row lets one write.
+	// After the rescue, two flights have the same manifest. The row allows only one of them to write.
 	s.Direct(t, ground.Event{Collection: c, ID: "rescued", Version: 1})
 	s.Pending(t, ground.Key(c, "rescued"), 1)
 	run(reader, repairer, "", "", "rescue", s.Row(t, ground.Key(c, "rescued")).Flight)
@@ -96,7 +98,7 @@ func TestEveryCommandUnderItsRole(t *testing.T) {
 	s.Committed(t, ground.Key(c, "doc"), 2)
 	s.Drained(t)
 
-	// A table that has lost a row.
+	// The table loses a row.
 	s.Forget(t, ground.Key(c, "resynced"))
 	index(reader, repairer, "raised", "repair")
 	s.Committed(t, ground.Key(c, "resynced"), 1)

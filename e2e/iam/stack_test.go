@@ -20,10 +20,11 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// decided waits until the log tells of a step, with that in its detail, since a time.
-func decided(t testing.TB, s *ground.Stack, since time.Time, step journal.Step, detail string) {
+// waitForDecision waits until the decision log has a step after this time, with this text in its
+// detail.
+func waitForDecision(t testing.TB, s *ground.Stack, since time.Time, step journal.Step, detail string) {
 	t.Helper()
-	ground.Until(t, fmt.Sprintf("the log tells of %s, %q", step, detail), func() (bool, string) {
+	ground.Until(t, fmt.Sprintf("the log has the step %s with %q", step, detail), func() (bool, string) {
 		counts := s.Counts(t)
 		return slices.ContainsFunc(s.Decisions, func(d ground.Decision) bool {
 			return d.Step == step && d.At.After(since) && strings.Contains(d.Detail, detail)
@@ -31,8 +32,8 @@ func decided(t testing.TB, s *ground.Stack, since time.Time, step journal.Step, 
 	})
 }
 
-// runPrune runs prune now, whenever it ran last, and returns the error that it ends with, nil for
-// none. The rule must be off.
+// runPrune runs prune now, even if it ran shortly before, and returns the error of the run. The rule
+// that starts prune must be off.
 func runPrune(t testing.TB, s *ground.Stack) error {
 	t.Helper()
 	s.Forget(t, shard.RunRow("prune-"+ground.Sink))
@@ -45,9 +46,9 @@ func runPrune(t testing.TB, s *ground.Stack) error {
 	return nil
 }
 
-// lettersReturnAfter sets how long a dead letter that dlq could not park stays invisible. As
-// deployed it is three minutes.
-func lettersReturnAfter(t testing.TB, s *ground.Stack, d time.Duration) {
+// setDeadVisibility sets how long a dead letter that dlq could not park stays invisible. In the
+// deployed stack, it is three minutes.
+func setDeadVisibility(t testing.TB, s *ground.Stack, d time.Duration) {
 	t.Helper()
 	_, err := s.SQS.SetQueueAttributes(t.Context(), &sqs.SetQueueAttributesInput{
 		QueueUrl: &s.Dead, Attributes: map[string]string{"VisibilityTimeout": fmt.Sprint(int(d / time.Second))},
@@ -55,7 +56,7 @@ func lettersReturnAfter(t testing.TB, s *ground.Stack, d time.Duration) {
 	ground.Must(t, err)
 }
 
-// platformErrors is how many invocations of a function the platform counted as failed.
+// platformErrors returns how many invocations of a function the platform counted as failed.
 func platformErrors(t testing.TB, s *ground.Stack, f names.Function) int {
 	t.Helper()
 	answer, err := s.Query(t.Context(), "monitoring", "2010-08-01", "GetMetricStatistics", url.Values{

@@ -14,10 +14,10 @@ import (
 	"github.com/lullhq/lull/e2e/ground"
 )
 
-// load changes documents all the time, and watches what the sink holds meanwhile: no version is
-// ever replaced by an older one, and no document goes.
+// load changes documents continuously. At the same time, it checks the sink: an older version never
+// replaces a newer one, and no document disappears.
 type load struct {
-	sent int // versions; read it after stop
+	sent int // the number of sent versions; read it only after stop
 
 	s    *ground.Stack
 	c    string
@@ -28,11 +28,11 @@ type load struct {
 	newest map[string]int
 }
 
-// loadDocuments are those that a load changes in turn.
+// loadDocuments is the number of documents that a load changes in turn.
 const loadDocuments = 20
 
-// startLoad begins to send: ten versions a second, some of them late and twice. It ends with the
-// test.
+// startLoad starts to send ten versions a second. Some versions are sent late, or twice. The load ends
+// with the test.
 func startLoad(t *testing.T, s *ground.Stack, collection string) *load {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -70,7 +70,7 @@ func (l *load) watch(ctx context.Context, t *testing.T) {
 	for ; ctx.Err() == nil; <-tick.C {
 		hits, err := l.s.Search.Look(ctx, l.s.Index(l.c))
 		if err != nil || hits == nil {
-			continue // away, or there is no index yet
+			continue // the sink does not answer, or the index does not exist yet
 		}
 		for id, hit := range hits {
 			version, err := strconv.Atoi(hit.Meta.Version)
@@ -88,7 +88,7 @@ func (l *load) watch(ctx context.Context, t *testing.T) {
 	}
 }
 
-// commits waits until each document had so many more commits.
+// commits waits until each document has this number of further commits.
 func (l *load) commits(t *testing.T, more int) {
 	t.Helper()
 	before := l.versions(t)
@@ -113,8 +113,8 @@ func (l *load) versions(t *testing.T) map[string]int {
 	return all
 }
 
-// stop ends the load, waits until all that was sent is committed, and returns the newest version of
-// each document.
+// stop ends the load, waits until the newest version of each document is committed, and returns these
+// versions.
 func (l *load) stop(t *testing.T) map[string]int {
 	t.Helper()
 	l.end()

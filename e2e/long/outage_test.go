@@ -22,19 +22,20 @@ var openStack = sync.OnceValues(func() (*ground.Stack, error) {
 	})
 })
 
-// today is a stack of today's build. The other is the earlier one's until it is upgraded.
-func today(t *testing.T) *ground.Stack {
+// currentStack returns a stack of the current build. Until its upgrade, the other stack runs the
+// earlier build.
+func currentStack(t *testing.T) *ground.Stack {
 	t.Helper()
 	s, err := openStack()
 	ground.Must(t, err)
 	return s
 }
 
-// With tableOutage: open, documents are written while the table is out of reach. Nothing is
-// acknowledged meanwhile. When it is back the rows judge every message, and a delete that an older
-// version has undone is written again.
+// With tableOutage: open, lull writes documents while the table is unreachable, and acknowledges no
+// message. When the table is reachable again, lull compares every message with the rows. If an older
+// version has undone a delete, lull writes the delete again.
 func TestOpenOutage(t *testing.T) {
-	s := today(t)
+	s := currentStack(t)
 	c := s.Collection("open")
 	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 1},
 		ground.Event{Collection: c, ID: "deleted", Version: 5, Delete: true})
@@ -50,7 +51,7 @@ func TestOpenOutage(t *testing.T) {
 	const sent = 3
 	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 2}, ground.Event{Collection: c, ID: "new", Version: 1},
 		ground.Event{Collection: c, ID: "deleted", Version: 4})
-	ground.Until(t, "the sink holds what was sent meanwhile", func() (bool, string) {
+	ground.Until(t, "the sink has the documents that were sent during the outage", func() (bool, string) {
 		hits := s.Search.Documents(t, s.Index(c))
 		got := hits["doc"].Meta.Version + " " + hits["new"].Meta.Version + " " + hits["deleted"].Meta.Version
 		return got == "2 1 4", got
@@ -74,10 +75,11 @@ func TestOpenOutage(t *testing.T) {
 	s.Never(t, before, "DeadLettered", "SinkNewer", "Rejected")
 }
 
-// OpenSearch is killed while documents change all the time, and comes back with what it has on its
-// disk. Nothing that was acknowledged is gone, nothing goes back, nothing is a dead letter.
+// OpenSearch is killed while documents change continuously, and is started again with the data on its
+// disk. No acknowledged document is lost, no document returns to an older version, and there is no
+// dead letter.
 func TestKilledSinkLosesNothing(t *testing.T) {
-	s := today(t)
+	s := currentStack(t)
 	s.NeedServers(t)
 	c := s.Collection("killed-sink")
 	before := s.Counts(t)

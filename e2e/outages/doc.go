@@ -1,2 +1,3 @@
-// Package outages kills real search engines under `lull dev` and says how late documents are.
+// Package outages measures how late documents are written after an outage. It runs `lull dev` with
+// real search engines, and kills the engines.
 package outages

@@ -29,23 +29,24 @@ var (
 	lengths = flag.String("away", "30s,90s,5m", "for how long the engines are away")
 )
 
-// engine is a server that is killed.
+// engine is a search engine that the test kills.
 type engine struct {
-	server, title string // as localstack/start.sh and the table name it
+	server, title string // its names in localstack/start.sh and in the table
 	port          string
-	sink          string                                           // as `lull dev --sink` takes it
-	holds         func(ctx context.Context, ids []string) []string // which of the documents it has
+	sink          string                                           // the argument of `lull dev --sink`
+	holds         func(ctx context.Context, ids []string) []string // returns the ids that the engine has
 }
 
 const (
-	sentEvery = time.Second // one document each, which is sent once
+	sentEvery = time.Second // the time between two documents, each of which is sent once
 	before    = 15 * time.Second
 	after     = time.Minute
-	patience  = 8 * time.Minute // from the return until all is written
+	patience  = 8 * time.Minute // the limit from the restart until all documents are written
 	lookEvery = 250 * time.Millisecond
 )
 
-// TestOutages measures. It fails only where it cannot measure, or where a document is missing.
+// TestOutages measures how late documents are. It fails only if it cannot measure, or if a document is
+// missing.
 func TestOutages(t *testing.T) {
 	var away []time.Duration
 	for _, text := range strings.Split(*lengths, ",") {
@@ -72,7 +73,7 @@ func TestOutages(t *testing.T) {
 	}
 	t.Logf("\n%s", table.String())
 	if *write && !t.Failed() {
-		t.Chdir(os.Getenv("LULL_E2E_ROOT") + "/internal/proof/tree") // it finds pages from there
+		t.Chdir(os.Getenv("LULL_E2E_ROOT") + "/internal/proof/tree") // package tree finds pages from this folder
 		tree.Generated(t, "docs/lifecycles.md", "outages", table.String(), true)
 	}
 }
@@ -99,7 +100,7 @@ func postgres(t *testing.T) engine {
 		if err != nil {
 			return nil
 		}
-		found, _ = pgx.CollectRows(rows, pgx.RowTo[string]) // what cannot be read now is asked again
+		found, _ = pgx.CollectRows(rows, pgx.RowTo[string]) // after an error, the next look reads again
 		return found
 	}}
 }
@@ -116,7 +117,7 @@ func openSearch(t *testing.T) engine {
 				Found bool   `json:"found"`
 			} `json:"docs"`
 		}
-		// By id, documents are found before the index is refreshed.
+		// A request by id finds documents before the index is refreshed.
 		if post(ctx, url+"/lull-content/_mget?_source=false", string(body), &answer) != nil {
 			return nil
 		}
@@ -129,7 +130,7 @@ func openSearch(t *testing.T) engine {
 	}}
 }
 
-// post sends JSON, and decodes the answer into what is not nil.
+// post sends JSON. If into is not nil, it decodes the answer into it.
 func post(ctx context.Context, url, body string, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -155,7 +156,7 @@ func post(ctx context.Context, url, body string, into any) error {
 	return json.Unmarshal(answer, into)
 }
 
-// lull starts `lull dev` before an engine, and returns its address.
+// lull starts `lull dev` with an engine as the sink, and returns the address of `lull dev`.
 func lull(t *testing.T, e engine) (url string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	ground.Must(t, err)
@@ -167,7 +168,7 @@ func lull(t *testing.T, e engine) (url string) {
 	c.Stdout, c.Stderr = log, log
 	ground.Must(t, c.Start())
 	t.Cleanup(func() {
-		_ = c.Process.Kill() // it may have ended
+		_ = c.Process.Kill() // fails if the process has already ended
 		_ = c.Wait()
 		_ = log.Close()
 		if text, _ := os.ReadFile(log.Name()); t.Failed() {
@@ -191,7 +192,7 @@ func (e engine) outage(t *testing.T, n int, away time.Duration) string {
 	ctx, url := t.Context(), lull(t, e)
 	sent, written := map[string]time.Time{}, map[string]time.Time{}
 	next, look := time.Now(), time.Now()
-	// goOn sends and looks until something is so.
+	// goOn sends documents and looks for written documents, until the function until returns true.
 	goOn := func(until func() bool, sends bool) {
 		for ; !until(); <-time.After(20 * time.Millisecond) {
 			if sends && time.Now().After(next) {

@@ -1,2 +1,2 @@
-// Package sinks runs `lull dev` before the real server of each kind of sink: see e2e/run.sh sinks.
+// Package sinks tests `lull dev` with the real server of each kind of sink. See e2e/run.sh sinks.
 package sinks

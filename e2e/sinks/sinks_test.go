@@ -18,8 +18,8 @@ import (
 	"github.com/lullhq/lull/e2e/ground"
 )
 
-// page is a message as GOV.UK's publishing system sends it: the parts that lull looks at.
-type page struct {
+// govukPage is a message of GOV.UK's publishing system, with the fields that lull reads.
+type govukPage struct {
 	ID      string `json:"content_id"`
 	Version int    `json:"payload_version"`
 	Type    string `json:"document_type"`
@@ -30,15 +30,16 @@ type page struct {
 	Updated string `json:"public_updated_at"`
 }
 
-// line is a timed message of `lull dev`.
-type line struct {
-	After int  `json:"after_ms"`
-	Body  page `json:"body"`
+// timedMessage is a message in the file of `lull dev --events`, with the time at which it is sent.
+type timedMessage struct {
+	After int       `json:"after_ms"`
+	Body  govukPage `json:"body"`
 }
 
-// bursts are five versions of each of 200 pages within two seconds, in any order. Some come twice,
-// the last ones much later than the rest, and every ninth page is withdrawn in the end.
-func bursts(seed uint64) (lines []line, want map[string]string) {
+// randomBursts returns five versions of each of 200 pages, within two seconds and in random order.
+// Some versions are sent twice, and some of these copies are sent much later. Every ninth page is
+// withdrawn at the end.
+func randomBursts(seed uint64) (lines []timedMessage, want map[string]string) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	want = map[string]string{}
 	for n := range 200 {
@@ -47,33 +48,34 @@ func bursts(seed uint64) (lines []line, want map[string]string) {
 		for range 5 {
 			version := 1_000 + random.IntN(100_000)
 			newest = max(newest, version)
-			p := page{
+			p := govukPage{
 				ID: id, Version: version, Type: "answer", Schema: "answer", Locale: "en", Path: "/page-" + fmt.Sprint(n),
 				Title: fmt.Sprintf("Page %d in version %d", n, version), Updated: "2026-11-20T16:00:00Z",
 			}
 			for range 1 + random.IntN(2) {
-				lines = append(lines, line{start + random.IntN(2_000) + 20_000*random.IntN(2), p})
+				lines = append(lines, timedMessage{start + random.IntN(2_000) + 20_000*random.IntN(2), p})
 			}
 		}
 		want[id] = fmt.Sprint(newest)
 		if n%9 == 0 {
-			lines = append(lines, line{start + random.IntN(2_000), page{
+			lines = append(lines, timedMessage{start + random.IntN(2_000), govukPage{
 				ID: id, Version: newest + 1, Type: "gone", Schema: "gone", Locale: "en", Path: "/page-" + fmt.Sprint(n),
 			}})
 			delete(want, id)
 		}
 	}
-	slices.SortStableFunc(lines, func(a, b line) int { return a.After - b.After })
+	slices.SortStableFunc(lines, func(a, b timedMessage) int { return a.After - b.After })
 	return lines, want
 }
 
-// With bursts out of order, the server ends with what sorting the versions gives.
+// After bursts in random order, the server has the version of each document that sorting the versions
+// gives.
 func TestLullDevEndsEqualToSorting(t *testing.T) {
 	sink, ok := os.LookupEnv("LULL_E2E_SINK")
 	if !ok {
 		t.Fatal("LULL_E2E_SINK says which sink, KIND:URL: run e2e/run.sh sinks")
 	}
-	lines, want := bursts(7)
+	lines, want := randomBursts(7)
 	var events bytes.Buffer
 	for _, l := range lines {
 		ground.Must(t, json.NewEncoder(&events).Encode(l))
@@ -91,9 +93,9 @@ func TestLullDevEndsEqualToSorting(t *testing.T) {
 	got := map[string]string{}
 	for s := bufio.NewScanner(file); s.Scan(); {
 		var d struct {
-			ID       string `json:"id"`
-			Version  string `json:"version"`
-			Document page   `json:"document"`
+			ID       string    `json:"id"`
+			Version  string    `json:"version"`
+			Document govukPage `json:"document"`
 		}
 		ground.Must(t, json.Unmarshal(s.Bytes(), &d))
 		id := strings.TrimSuffix(d.ID, ":en")

@@ -32,7 +32,7 @@ type database struct{ port, name string }
 
 func (d database) psql(t testing.TB) *exec.Cmd {
 	t.Helper()
-	found, err := filepath.Glob(filepath.Join(env(t, "LULL_E2E"), "postgres", "*", "pginstall18", "bin", "psql"))
+	found, err := filepath.Glob(filepath.Join(variable(t, "LULL_E2E"), "postgres", "*", "pginstall18", "bin", "psql"))
 	if err != nil || len(found) != 1 {
 		t.Fatalf("want one psql, found %q (%v)", found, err)
 	}
@@ -40,7 +40,7 @@ func (d database) psql(t testing.TB) *exec.Cmd {
 		"ON_ERROR_STOP=1")
 }
 
-// run runs statements, each in a transaction of its own unless they say otherwise.
+// run runs SQL statements. Each statement has its own transaction, unless the statements begin one.
 func (d database) run(t testing.TB, sql string) string {
 	t.Helper()
 	c := d.psql(t)
@@ -52,10 +52,10 @@ func (d database) run(t testing.TB, sql string) string {
 	return string(out)
 }
 
-// java starts a program of Kafka's jars.
+// java starts a program from the jars of Kafka.
 func java(t testing.TB, folder string, args ...string) (*process, io.ReadCloser) {
 	t.Helper()
-	jars := env(t, "LULL_E2E")
+	jars := variable(t, "LULL_E2E")
 	c := exec.Command(filepath.Join(jars, "lib", "java", "21", "bin", "java"), append([]string{
 		"-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
 		"-cp", filepath.Join(jars, "kafka", "*"),
@@ -71,7 +71,7 @@ func java(t testing.TB, folder string, args ...string) (*process, io.ReadCloser)
 	return p, out
 }
 
-// connect is a Kafka Connect with a Debezium for each form of the messages.
+// connect is a process of Kafka Connect. It has a Debezium connector for each form of messages.
 type connect struct {
 	folder, rest string
 	files        []string
@@ -80,7 +80,7 @@ type connect struct {
 
 func newConnect(t testing.TB, d database, kafka string, prefixes map[string]string) *connect {
 	t.Helper()
-	c := &connect{folder: t.TempDir(), rest: free(t)}
+	c := &connect{folder: t.TempDir(), rest: freeAddress(t)}
 	write := func(name string, lines ...string) string {
 		file := filepath.Join(c.folder, name+".properties")
 		ground.Must(t, os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o600))
@@ -105,9 +105,9 @@ func newConnect(t testing.TB, d database, kafka string, prefixes map[string]stri
 	return c
 }
 
-// noted reports whether each connector goes on behind its first snapshot. One that is killed before
-// takes another, which has no deletes of the rows that went meanwhile.
-func (c *connect) noted() bool {
+// pastSnapshot reports whether each connector has stored a position after its first snapshot. A
+// connector that is killed before that makes another snapshot, which does not show deletes.
+func (c *connect) pastSnapshot() bool {
 	text, err := os.ReadFile(filepath.Join(c.folder, "offsets"))
 	return err == nil && bytes.Count(text, []byte(`"lsn"`)) == len(c.files)-1 && !bytes.Contains(text, []byte("snapshot"))
 }
@@ -116,7 +116,7 @@ func (c *connect) start(t testing.TB) {
 	t.Helper()
 	process, out := java(t, c.folder, append([]string{"org.apache.kafka.connect.cli.ConnectStandalone"}, c.files...)...)
 	c.process = process
-	go func() { _, _ = io.Copy(process.out, out) }() // ends with the process
+	go func() { _, _ = io.Copy(process.out, out) }() // stops when the process ends
 	until(t, "both connectors run", 2*time.Minute, func() bool {
 		for _, file := range c.files[1:] {
 			name := strings.TrimSuffix(filepath.Base(file), ".properties")
@@ -126,7 +126,7 @@ func (c *connect) start(t testing.TB) {
 			}
 			text, err := io.ReadAll(res.Body)
 			_ = res.Body.Close()
-			if err != nil || strings.Count(string(text), `"RUNNING"`) != 2 { // the connector and its task
+			if err != nil || strings.Count(string(text), `"RUNNING"`) != 2 { // one for the connector, one for its task
 				return false
 			}
 		}
@@ -134,16 +134,16 @@ func (c *connect) start(t testing.TB) {
 	})
 }
 
-// piped publishes what Kafka has in a topic as EventBridge Pipes would send it. It goes on until
-// the test ends.
-type piped struct {
+// pipedTopic publishes the records of a Kafka topic in the form of EventBridge Pipes, until the test
+// ends.
+type pipedTopic struct {
 	incremental, last atomic.Bool
 	records           atomic.Int64
 }
 
-func pipe(t testing.TB, kafka, topic string, api *operate.Client) *piped {
+func pipe(t testing.TB, kafka, topic string, api *operate.Client) *pipedTopic {
 	t.Helper()
-	p := &piped{}
+	p := &pipedTopic{}
 	_, out := java(t, t.TempDir(), "org.apache.kafka.tools.consumer.ConsoleConsumer", "--bootstrap-server", kafka,
 		"--topic", topic, "--from-beginning", "--property", "print.key=true", "--property", "print.offset=true",
 		"--property", "print.partition=true", "--property", "print.timestamp=true")
@@ -174,7 +174,7 @@ func pipe(t testing.TB, kafka, topic string, api *operate.Client) *piped {
 	return p
 }
 
-// record reads a line of Kafka's console consumer.
+// record reads a record from a line of Kafka's console consumer.
 func record(topic, line string) (body, key, value string, err error) {
 	f := strings.SplitN(line, "\t", 5)
 	if len(f) != 5 {
@@ -202,13 +202,13 @@ func record(topic, line string) (body, key, value string, err error) {
 // sentinel is the id of the last row that is written.
 const sentinel = 987654
 
-// rows is how many documents there are at most, without those that changed their key.
+// rows is the number of ids that the changes use. An update of the key adds further ids.
 const rows = 30
 
-// changes are transactions of all kinds.
-func changes(r *rand.Rand, n int) string {
+// randomChanges returns transactions with random inserts, updates and deletes.
+func randomChanges(r *rand.Rand, n int) string {
 	var sql strings.Builder
-	text := func() string { return fmt.Sprintf("repeat(md5('%d'), %d)", r.Uint32(), 1+r.IntN(300)) } // some are TOAST
+	text := func() string { return fmt.Sprintf("repeat(md5('%d'), %d)", r.Uint32(), 1+r.IntN(300)) } // some values are TOAST
 	for range n {
 		sql.WriteString("begin;\n")
 		for range 1 + r.IntN(4) {
@@ -244,8 +244,8 @@ func changes(r *rand.Rand, n int) string {
 }
 
 func TestDocumentsEqualTheTableBehindDebezium(t *testing.T) {
-	name := fmt.Sprintf("shop%d", time.Now().Unix()) // slots of an earlier run are in the way of its database
-	d := database{env(t, "LULL_E2E_POSTGRES"), "postgres"}
+	name := fmt.Sprintf("shop%d", time.Now().Unix()) // a new name, because slots of an earlier run block its database
+	d := database{variable(t, "LULL_E2E_POSTGRES"), "postgres"}
 	d.run(t, "create database "+name)
 	d.name = name
 	d.run(t, `create table pages (id int primary key, title text, body text, price numeric(10,2), at timestamp);
@@ -253,7 +253,7 @@ func TestDocumentsEqualTheTableBehindDebezium(t *testing.T) {
 		create table signals (id varchar(64) primary key, type varchar(32), data varchar(2048));
 		insert into pages select i, 'page ' || i, repeat(md5(i::text), 200), i, '2026-11-22 10:00:00'
 		from generate_series(1, 20) i;`)
-	kafka := "127.0.0.1:" + env(t, "LULL_E2E_KAFKA")
+	kafka := "127.0.0.1:" + variable(t, "LULL_E2E_KAFKA")
 	prefixes := map[string]string{"false": "plain" + name, "true": "schemas" + name}
 	settings := "stack: search\nsources:\n"
 	for _, p := range prefixes {
@@ -268,26 +268,26 @@ sinks:
 `, prefixes["false"], prefixes["true"]))
 	c := newConnect(t, d, kafka, prefixes)
 	c.start(t)
-	var pipes []*piped
+	var pipes []*pipedTopic
 	for _, p := range prefixes {
 		pipes = append(pipes, pipe(t, kafka, p+".public.pages", api))
 	}
-	each := func(what string, holds func(*piped) bool) {
+	each := func(what string, holds func(*pipedTopic) bool) {
 		t.Helper()
 		for _, p := range pipes {
 			until(t, what, time.Minute, func() bool { return holds(p) })
 		}
 	}
-	each("the first snapshot is in Kafka", func(p *piped) bool { return p.records.Load() >= 20 })
+	each("the first snapshot is in Kafka", func(p *pipedTopic) bool { return p.records.Load() >= 20 })
 	r := rand.New(rand.NewPCG(7, 0))
-	d.run(t, changes(r, 150))
-	each("changes are in Kafka", func(p *piped) bool { return p.records.Load() >= 50 })
-	until(t, "both connectors have noted a place behind the first snapshot", time.Minute, c.noted)
+	d.run(t, randomChanges(r, 150))
+	each("changes are in Kafka", func(p *pipedTopic) bool { return p.records.Load() >= 50 })
+	until(t, "both connectors have stored a position after the first snapshot", time.Minute, c.pastSnapshot)
 	c.kill()
-	d.run(t, changes(r, 150))
+	d.run(t, randomChanges(r, 150))
 	c.start(t)
 
-	// While a transaction is open, a snapshot reads the row that it has changed.
+	// While a transaction is open, a snapshot reads the row that the transaction has changed.
 	open := d.psql(t)
 	in, err := open.StdinPipe()
 	if err == nil {
@@ -310,14 +310,14 @@ sinks:
 		`insert into signals values ('s1', 'execute-snapshot', `+
 			`'{"data-collections":["public.pages"],"type":"incremental"}')`,
 	)
-	each("an incremental snapshot is in Kafka", func(p *piped) bool { return p.incremental.Load() })
+	each("an incremental snapshot is in Kafka", func(p *pipedTopic) bool { return p.incremental.Load() })
 	if _, err := io.WriteString(in, "commit;\n"); err != nil {
 		t.Fatal(err)
 	}
 	ground.Must(t, errors.Join(in.Close(), open.Wait()))
-	d.run(t, changes(r, 50)+fmt.Sprintf("insert into pages values (%d, 'the last', '', 1, '2026-11-22 10:00:00');",
+	d.run(t, randomChanges(r, 50)+fmt.Sprintf("insert into pages values (%d, 'the last', '', 1, '2026-11-22 10:00:00');",
 		sentinel))
-	each("the last change is in Kafka", func(p *piped) bool { return p.last.Load() })
+	each("the last change is in Kafka", func(p *pipedTopic) bool { return p.last.Load() })
 
 	type row struct {
 		ID          int

@@ -1,6 +1,6 @@
-// Package upstreams runs lull behind real upstreams: `lull bridge` behind a real RabbitMQ, and
-// `lull dev` behind a real Debezium that reads a real PostgreSQL through a real Kafka.
+// Package upstreams tests lull with real upstreams: `lull bridge` with a real RabbitMQ, and `lull dev`
+// with a real Debezium, PostgreSQL and Kafka.
 //
-// `make e2e-upstreams` runs it. The tests need the build tag e2eupstreams and run one after the
+// `make e2e-upstreams` runs the tests. They need the build tag e2eupstreams and run one after the
 // other, because they kill servers.
 package upstreams

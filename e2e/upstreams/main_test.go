@@ -21,8 +21,8 @@ import (
 	"github.com/lullhq/lull/internal/operator/operate"
 )
 
-// env is a variable that e2e/run.sh sets.
-func env(t testing.TB, name string) string {
+// variable returns an environment variable that e2e/run.sh sets.
+func variable(t testing.TB, name string) string {
 	t.Helper()
 	v := os.Getenv(name)
 	if v == "" {
@@ -37,7 +37,7 @@ type process struct {
 	out *output
 }
 
-// output is what a program said so far.
+// output is the output of a program so far.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -58,7 +58,7 @@ func (o *output) String() string {
 // lull starts the command line.
 func lull(t testing.TB, also []string, args ...string) *process {
 	t.Helper()
-	p := &process{exec.Command(filepath.Join(env(t, "LULL_E2E_WORK"), "lull"), args...), &output{}}
+	p := &process{exec.Command(filepath.Join(variable(t, "LULL_E2E_WORK"), "lull"), args...), &output{}}
 	p.cmd.Env = append(os.Environ(), also...)
 	p.cmd.Stdout, p.cmd.Stderr = p.out, p.out
 	ground.Must(t, p.cmd.Start())
@@ -66,33 +66,34 @@ func lull(t testing.TB, also []string, args ...string) *process {
 	return p
 }
 
-// cleanup kills it when the test ends, and shows what it said last where the test has failed.
+// cleanup kills the process when the test ends. If the test has failed, it logs the last output of the
+// process.
 func (p *process) cleanup(t testing.TB, name string) {
 	t.Cleanup(func() {
-		p.kill() // it may have ended
+		p.kill() // has no effect if the process has already ended
 		if text := p.out.String(); t.Failed() {
 			t.Logf("%s said:\n%s", name, text[max(0, len(text)-4000):])
 		}
 	})
 }
 
-// kill ends it as a power cut does.
+// kill kills the process, like a power cut.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill()
 	_ = p.cmd.Wait()
 }
 
-// stop asks it to end, and returns its exit code.
+// stop sends SIGTERM to the process, waits for its end, and returns the exit code.
 func (p *process) stop(t testing.TB) int {
 	t.Helper()
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Error(err)
 	}
-	_ = p.cmd.Wait() // the code says it
+	_ = p.cmd.Wait() // the exit code shows the error
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// until waits for a state.
+// until waits until holds returns true.
 func until(t testing.TB, what string, limit time.Duration, holds func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(limit)
@@ -104,23 +105,23 @@ func until(t testing.TB, what string, limit time.Duration, holds func() bool) {
 	}
 }
 
-// dev starts a `lull dev` with these settings, and returns how to ask it.
+// dev starts `lull dev` with these settings, and returns its address and a client for it.
 func dev(t testing.TB, settings string) (url string, api *operate.Client) {
 	t.Helper()
-	address := free(t)
+	address := freeAddress(t)
 	p := lull(t, nil, "dev", "--local", "--config", ground.File(t, "lull.yaml", settings), "--listen", address)
 	url = "http://" + address
 	until(t, "lull dev listens", time.Minute, func() bool {
 		if strings.HasPrefix(p.out.String(), "lull:") {
-			t.Fatal("it does not take the settings")
+			t.Fatal("lull dev does not accept the settings")
 		}
 		return strings.Contains(p.out.String(), url)
 	})
 	return url, &operate.Client{Base: url, HTTP: http.DefaultClient}
 }
 
-// free is an address of this machine that nobody listens on.
-func free(t testing.TB) string {
+// freeAddress returns an address of this machine with a free port.
+func freeAddress(t testing.TB) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	ground.Must(t, err)

@@ -27,7 +27,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// rabbit is the server of these tests.
+// rabbit is the RabbitMQ server of these tests.
 type rabbit struct {
 	port int
 	at   string
@@ -35,15 +35,15 @@ type rabbit struct {
 
 func rabbitmq(t testing.TB) rabbit {
 	t.Helper()
-	port, err := strconv.Atoi(env(t, "LULL_E2E_RABBITMQ"))
+	port, err := strconv.Atoi(variable(t, "LULL_E2E_RABBITMQ"))
 	ground.Must(t, err)
 	return rabbit{port, fmt.Sprintf("127.0.0.1:%d", port)}
 }
 
 func address(at string) string { return "amqp://guest:guest@" + at + "/" }
 
-// with connects for as long as f runs.
-func (r rabbit) with(t testing.TB, f func(*amqp.Channel) error) {
+// withChannel opens a connection and a channel, calls f, and closes the connection.
+func (r rabbit) withChannel(t testing.TB, f func(*amqp.Channel) error) {
 	t.Helper()
 	c, err := amqp.Dial(address(r.at))
 	ground.Must(t, err)
@@ -55,10 +55,10 @@ func (r rabbit) with(t testing.TB, f func(*amqp.Channel) error) {
 	ground.Must(t, err)
 }
 
-// queues declares empty, durable queues; all but the parks are bound to GOV.UK's exchange.
+// queues declares empty, durable queues. Only the queue bound is bound to GOV.UK's exchange.
 func (r rabbit) queues(t testing.TB, bound string, others ...string) {
 	t.Helper()
-	r.with(t, func(ch *amqp.Channel) error {
+	r.withChannel(t, func(ch *amqp.Channel) error {
 		if err := ch.ExchangeDeclare(exchange, "topic", true, false, false, false, nil); err != nil {
 			return err
 		}
@@ -79,7 +79,7 @@ const exchange = "published_documents"
 // publish sends messages, and returns once RabbitMQ has them on its disk.
 func (r rabbit) publish(t testing.TB, all []amqp.Publishing, keys []string) {
 	t.Helper()
-	r.with(t, func(ch *amqp.Channel) error {
+	r.withChannel(t, func(ch *amqp.Channel) error {
 		if err := ch.Confirm(false); err != nil {
 			return err
 		}
@@ -101,10 +101,11 @@ func (r rabbit) publish(t testing.TB, all []amqp.Publishing, keys []string) {
 	})
 }
 
-// count is how many messages wait in a queue; those that a connection has count once it is closed.
+// count returns how many messages wait in a queue. Messages that a connection has received count only
+// after the connection was closed.
 func (r rabbit) count(t testing.TB, name string) (n int) {
 	t.Helper()
-	r.with(t, func(ch *amqp.Channel) error {
+	r.withChannel(t, func(ch *amqp.Channel) error {
 		q, err := ch.QueueDeclarePassive(name, true, false, false, false, nil)
 		n = q.Messages
 		return err
@@ -112,17 +113,17 @@ func (r rabbit) count(t testing.TB, name string) (n int) {
 	return n
 }
 
-// kill ends RabbitMQ as a power cut does, and starts it again.
+// kill kills RabbitMQ, like a power cut, and starts it again.
 func (r rabbit) kill(t testing.TB) {
 	t.Helper()
 	ground.Must(t, syscall.Kill(ground.Process(t, "rabbitmq", "erlang-pid"), syscall.SIGKILL))
 	ground.Script(t, "start.sh", "rabbitmq", strconv.Itoa(r.port))
 }
 
-// sqs stands in for SQS. It fails whole calls, entries, and answers.
+// sqs is a fake of SQS. It fails whole calls, single entries, and answers.
 type sqs struct {
 	mu       sync.Mutex
-	faults   *rand.Rand // nil for none
+	faults   *rand.Rand // nil if no call fails
 	accepted map[string]int
 	bodies   map[string]string
 }
@@ -196,15 +197,15 @@ func (q *sqs) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		})
 	}
 	if fault == 4 {
-		hangUp() // accepted, and nobody learns of it
+		hangUp() // the messages are accepted, but the caller gets no answer
 		return
 	}
 	_ = json.NewEncoder(w).Encode(out)
 }
 
-// witness stands between the bridge and RabbitMQ. It reads AMQP's frames and notices an
-// acknowledgement of what SQS has not accepted.
-type witness struct {
+// ackMonitor is a proxy between the bridge and RabbitMQ. It reads the frames of AMQP, and reports an
+// acknowledgement of a message that SQS has not accepted.
+type ackMonitor struct {
 	t     testing.TB
 	to    string
 	safe  func(key string) bool
@@ -212,7 +213,7 @@ type witness struct {
 	acked int
 }
 
-func (w *witness) listen() string {
+func (w *ackMonitor) listen() string {
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // ends with the test
 	if err != nil {
 		w.t.Fatal(err)
@@ -230,9 +231,9 @@ func (w *witness) listen() string {
 	return l.Addr().String()
 }
 
-func (w *witness) connection(client net.Conn) {
+func (w *ackMonitor) connection(client net.Conn) {
 	defer client.Close()
-	broker, err := net.Dial("tcp", w.to) //nolint:noctx // refused at once where RabbitMQ is away
+	broker, err := net.Dial("tcp", w.to) //nolint:noctx // refused at once if RabbitMQ is down
 	if err != nil {
 		return
 	}
@@ -242,14 +243,14 @@ func (w *witness) connection(client net.Conn) {
 	go func() {
 		defer client.Close()
 		defer broker.Close()
-		frames(client, broker, func(class, method uint16, p []byte) {
+		copyFrames(client, broker, func(class, method uint16, p []byte) {
 			if class != 60 || method != 60 { // basic.deliver
 				return
 			}
-			p = p[1+p[0]:] // the consumer's tag
+			p = p[1+p[0]:] // skips the consumer's tag
 			tag := binary.BigEndian.Uint64(p)
-			p = p[9:]                    // and whether it is a repetition
-			p = p[1+int(p[0]):]          // the exchange
+			p = p[9:]                    // skips the tag and the flag of a redelivery
+			p = p[1+int(p[0]):]          // skips the exchange
 			key := string(p[1 : 1+p[0]]) // the routing key
 			mu.Lock()
 			defer mu.Unlock()
@@ -263,7 +264,7 @@ func (w *witness) connection(client net.Conn) {
 	if _, err := broker.Write(hello); err != nil {
 		return
 	}
-	frames(broker, client, func(class, method uint16, p []byte) {
+	copyFrames(broker, client, func(class, method uint16, p []byte) {
 		if class != 60 || method != 80 { // basic.ack
 			return
 		}
@@ -279,8 +280,8 @@ func (w *witness) connection(client net.Conn) {
 	})
 }
 
-// frames copies AMQP's frames, and shows the methods among them.
-func frames(to io.Writer, from io.Reader, show func(class, method uint16, p []byte)) {
+// copyFrames copies frames of AMQP, and calls show for each method frame.
+func copyFrames(to io.Writer, from io.Reader, show func(class, method uint16, p []byte)) {
 	in := bufio.NewReader(from)
 	for {
 		const head = 7
@@ -301,8 +302,9 @@ func frames(to io.Writer, from io.Reader, show func(class, method uint16, p []by
 	}
 }
 
-// page is a message of GOV.UK's Publishing API, in the shape of source/govuk's fixtures.
-func page(id, version int, title string) []byte {
+// govukMessage returns a message of GOV.UK's Publishing API, in the form of the fixtures of
+// source/govuk.
+func govukMessage(id, version int, title string) []byte {
 	return fmt.Appendf(
 		nil,
 		`{"content_id":"5f4c394f-9c3b-4b1e-8d2a-%012d","payload_version":%d,"document_type":"answer",`+
@@ -323,7 +325,8 @@ sinks:
   search: {kind: opensearch, url: "https://search.example.org", index: "lull-{collection}"}
 `
 
-// The bridge and RabbitMQ are killed again and again, and SQS fails in five ways.
+// The bridge and RabbitMQ are killed several times, and SQS fails in five ways. No message is lost, and
+// none is confirmed before SQS has accepted it.
 func TestKilledOnEitherSideNothingIsLostOrConfirmedEarly(t *testing.T) {
 	const total = 3000
 	r := rabbitmq(t)
@@ -331,14 +334,14 @@ func TestKilledOnEitherSideNothingIsLostOrConfirmedEarly(t *testing.T) {
 	q := &sqs{faults: rand.New(rand.NewPCG(14, 0)), accepted: map[string]int{}, bodies: map[string]string{}}
 	s := httptest.NewServer(q)
 	defer s.Close()
-	w := &witness{t: t, to: r.at, safe: q.has}
+	w := &ackMonitor{t: t, to: r.at, safe: q.has}
 	at := w.listen()
 	want := map[string]string{}
 	var all []amqp.Publishing
 	var keys []string
 	for i := range total {
 		key := fmt.Sprintf("guide.major.%d", i)
-		body := page(i, 1, key)
+		body := govukMessage(i, 1, key)
 		want[key] = string(body)
 		all, keys = append(all, amqp.Publishing{ContentType: "application/json", Body: body}), append(keys, key)
 	}
@@ -360,7 +363,7 @@ func TestKilledOnEitherSideNothingIsLostOrConfirmedEarly(t *testing.T) {
 		if kills%4 == 3 {
 			r.kill(t)
 			more := q.distinct() + 1
-			until(t, "the bridge goes on after RabbitMQ was killed", time.Minute,
+			until(t, "the bridge continues after RabbitMQ was killed", time.Minute,
 				func() bool { return q.distinct() >= more })
 		}
 		p.kill()
@@ -398,17 +401,17 @@ func TestGOVUKsMessagesReachTheSink(t *testing.T) {
 	}
 	for v := range versions {
 		for d := range documents {
-			add("answer.minor", "application/json", page(d, v+1, fmt.Sprintf("version %d", v+1)))
+			add("answer.minor", "application/json", govukMessage(d, v+1, fmt.Sprintf("version %d", v+1)))
 		}
 	}
 	rand.New(rand.NewPCG(3, 0)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	add("heartbeat.major", "application/x-heartbeat", []byte("{}"))
 	add("answer.minor", "application/json", []byte("{\"content_id\":\"\xff\x00"))
 	add("answer.minor", "application/json", []byte(`{"text":"`+strings.Repeat("x", 1<<20)+`"}`))
-	// A parked message must not come back by its CC. Publishers in C# send unsigned numbers.
+	// A parked message must not be routed again by its header CC. Publishers in C# send unsigned numbers.
 	all[len(all)-1].Headers = amqp.Table{"CC": []any{"search"}, "attempt": uint32(1<<32 - 1), "part": uint16(1<<16 - 1)}
 	r.publish(t, all, keys)
-	until(t, "what no queue takes is parked", time.Minute, func() bool { return r.count(t, "parked") == 1 })
+	until(t, "the message too large for SQS is parked", time.Minute, func() bool { return r.count(t, "parked") == 1 })
 	for d := range documents {
 		key := shard.DocID(fmt.Sprintf("content#5f4c394f-9c3b-4b1e-8d2a-%012d", d))
 		until(t, string(key)+" is in the sink", time.Minute, func() bool {
@@ -427,7 +430,7 @@ func TestGOVUKsMessagesReachTheSink(t *testing.T) {
 	if err != nil || len(letters) != 1 || letters[0].Reason != "undecodable" {
 		t.Errorf("want one dead letter, of what is not JSON: %+v, %v", letters, err)
 	}
-	r.with(t, func(ch *amqp.Channel) error {
+	r.withChannel(t, func(ch *amqp.Channel) error {
 		m, _, err := ch.Get("parked", true)
 		if m.Headers["x-lull-routing-key"] != "answer.minor" ||
 			!strings.Contains(fmt.Sprint(m.Headers["x-lull-reason"]), "at most 1048576") ||
