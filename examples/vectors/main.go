@@ -1,5 +1,5 @@
-// Vectors is an example: an enricher that puts a vector into each document, and a search that uses
-// it. See README.md beside it.
+// Vectors is an example: an enricher that puts a vector into each document, and a search that uses the
+// vectors. See README.md in the same folder.
 package main
 
 import (
@@ -24,9 +24,9 @@ func main() {
 
 func run(args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("vectors", flag.ContinueOnError)
-	at := flags.String("enricher", "127.0.0.1:8090", "where the enricher is, as host:port")
+	at := flags.String("enricher", "127.0.0.1:8090", "the address of the enricher, as host:port")
 	index := flags.String("index", "http://127.0.0.1:9200/lull-content", "the index in OpenSearch")
-	knn := flags.Bool("knn", false, "search with the k-NN plugin, not by comparing every document here")
+	knn := flags.Bool("knn", false, "search with the k-NN plugin, and do not compare every document in this program")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func run(args []string, out io.Writer) error {
 	return fmt.Errorf("usage: vectors [flags] serve, or vectors [flags] search TEXT")
 }
 
-// The contract of docs/enrich.md, both sides.
+// Requests and answers in the format of docs/enrich.md.
 type (
 	document struct {
 		ID     string            `json:"id"`
@@ -65,11 +65,11 @@ type (
 	}
 )
 
-// maxRequest is more than lull sends at once.
+// maxRequest is the largest request that is read, in bytes. lull sends smaller requests.
 const maxRequest = 16 << 20
 
-// enrichHandler answers for each document by its id. A document without words can never have a
-// vector.
+// enrichHandler answers a request with a vector for each document, or an error. A document without
+// words can never have a vector, so its error is permanent.
 func enrichHandler(w http.ResponseWriter, r *http.Request) {
 	var asked, answer documents
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest)).Decode(&asked); err != nil {
@@ -86,7 +86,7 @@ func enrichHandler(w http.ResponseWriter, r *http.Request) {
 		answer.Documents = append(answer.Documents, out)
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(answer) // lull asks again where the answer is lost
+	_ = json.NewEncoder(w).Encode(answer) // if the answer is lost, lull asks again
 }
 
 type hit struct {
@@ -94,13 +94,15 @@ type hit struct {
 	score float64
 }
 
-// most is how many documents are found, and compared where there is no k-NN plugin.
+// most is how many documents a search returns. compared is how many documents it compares without the
+// k-NN plugin.
 const (
 	most     = 5
 	compared = 10_000
 )
 
-// search asks the enricher for the vector of a text, and the index for the documents nearest to it.
+// search gets the vector of a text from the enricher, and then finds the documents in the index whose
+// vectors are nearest to it.
 func search(enricher, index, text string, knn bool) ([]hit, error) {
 	var made documents
 	err := post(enricher, documents{[]document{{ID: "query", Inputs: map[string]string{"/title": text}}}}, &made)

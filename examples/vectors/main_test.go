@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreTopFunction("internal/poll.runtime_pollWait"))
 }
 
-// lull's own client asks the stub, and merges what it says.
+// lull's own client calls the stub, and merges the fields of its answer.
 func TestTheStubKeepsTheContract(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(enrichHandler))
 	defer s.Close()

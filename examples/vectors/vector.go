@@ -9,12 +9,12 @@ import (
 	"unicode"
 )
 
-// dimensions is how many numbers a vector has.
+// dimensions is the number of numbers in a vector.
 const dimensions = 64
 
-// embed is a stub of an embedding, so that the example runs everywhere: the hashing trick. Each
-// word, and each three characters of it, adds to one of the numbers. It knows spellings, and
-// nothing of what words mean. Nil where there are no words.
+// embed is a stub of an embedding, so that the example runs everywhere. It uses the hashing trick:
+// each word, and each three characters of a word, add to one of the numbers. So embed compares the
+// spelling of words, but not their meaning. It returns nil if there are no words.
 func embed(inputs map[string]string) []float64 {
 	v := make([]float64, dimensions)
 	for _, name := range slices.Sorted(maps.Keys(inputs)) {
@@ -38,11 +38,11 @@ func embed(inputs map[string]string) []float64 {
 	return v
 }
 
-// add puts a feature where its hash says, with the sign that its hash says: so features that fall
-// together do not only add up.
+// add adds the weight of a feature to one number of the vector. The hash of the feature chooses the
+// number and the sign. With signs, two features that share a number may also cancel out.
 func add(v []float64, feature string, weight float64) {
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(feature)) // it never fails
+	_, _ = h.Write([]byte(feature)) // a hash never returns an error
 	sum := h.Sum32()
 	if sum>>31 == 1 {
 		weight = -weight
@@ -57,7 +57,7 @@ func dot(a, b []float64) (sum float64) {
 	return sum
 }
 
-// cosine is how near two vectors are: 1 for the same direction, 0 where they have nothing in
+// cosine returns how similar two vectors are: 1 for the same direction, and 0 if they have nothing in
 // common.
 func cosine(a, b []float64) float64 {
 	if lengths := math.Sqrt(dot(a, a) * dot(b, b)); lengths > 0 && len(a) == len(b) {

@@ -1,11 +1,13 @@
-// Package contract is an HTTP server that takes what Discovery Engine takes, by Google's own
-// definition of the API: package discoveryenginepb, which is generated from it.
+// Package contract is an HTTP server that accepts the requests that Discovery Engine accepts. It uses
+// Google's own definition of the API: package discoveryenginepb, which is generated from the
+// definition.
 //
-// From the definition are the paths, the bodies, and the names and the types of fields. So is which
-// fields a request must have, and which only an answer may. A request that does not fit is refused.
-// What the methods do is ours, by their documentation: nobody has compared it with the service.
+// The definition names the paths, the bodies, and the names and types of fields. It also says which
+// fields a request must have, and which fields only an answer may have. The server refuses a request
+// that does not fit the definition. The behaviour of the methods follows their documentation, and was
+// never compared with the real service.
 //
-// It is a module of its own, so that lull's programs need neither protobuf nor gRPC.
+// The server is a separate module, so that lull's programs need neither protobuf nor gRPC.
 package contract
 
 import (
@@ -29,16 +31,16 @@ import (
 // Server holds the documents of any number of data stores. It is an http.Handler, safe for
 // concurrent use.
 type Server struct {
-	// Missing are the data stores that do not exist. Every other does.
+	// Missing lists the data stores that do not exist. All other data stores exist.
 	Missing []string
-	// Structs has documents returned as structData, with numbers as doubles.
+	// Structs makes the server return documents as structData, with numbers as doubles.
 	Structs bool
-	// Token is what requests must have; empty for none.
+	// Token is the token that requests must have. If it is empty, requests need no token.
 	Token string
 
 	*runtime.ServeMux
 	mu    sync.Mutex
-	there map[string]*pb.Document // by name
+	there map[string]*pb.Document // the documents, by name
 }
 
 // New returns a server without documents, with the methods and the paths of the definition.
@@ -79,7 +81,7 @@ func invalid(format string, args ...any) *Error {
 	return &Error{http.StatusBadRequest, "INVALID_ARGUMENT", fmt.Sprintf(format, args...)}
 }
 
-// bind takes requests for a method in one of the ways that its definition allows.
+// bind registers a handler for a method, at the paths of one HTTP rule in the method's definition.
 func (s *Server) bind(method protoreflect.MethodDescriptor, r *annotations.HttpRule) {
 	for verb, path := range map[string]string{
 		http.MethodGet: r.GetGet(), http.MethodPatch: r.GetPatch(), http.MethodDelete: r.GetDelete(),
@@ -93,7 +95,7 @@ func (s *Server) bind(method protoreflect.MethodDescriptor, r *annotations.HttpR
 			reply(w, answer, err)
 		})
 		if err != nil {
-			panic(err) // a path that Google has, and the router does not know
+			panic(err) // the router does not support a path of Google's definition
 		}
 	}
 }
@@ -103,7 +105,7 @@ func reply(w http.ResponseWriter, answer proto.Message, err *Error) {
 	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
 	if err != nil {
 		w.WriteHeader(err.HTTP)
-		_ = json.NewEncoder(w).Encode(map[string]any{ // the client has gone
+		_ = json.NewEncoder(w).Encode(map[string]any{ // fails if the client is gone
 			"error": map[string]any{"code": err.HTTP, "message": err.Message, "status": err.Status},
 		})
 		return
@@ -112,10 +114,10 @@ func reply(w http.ResponseWriter, answer proto.Message, err *Error) {
 	if failed != nil {
 		panic(failed)
 	}
-	_, _ = w.Write(text) // the client has gone
+	_, _ = w.Write(text) // fails if the client is gone
 }
 
-// serve carries out a request whose path has the variables, of which there is one: a name.
+// serve carries out a request. The path of the request has one variable, which is a name.
 func (s *Server) serve(in *http.Request, method protoreflect.MethodDescriptor, body string,
 	variables map[string]string,
 ) (proto.Message, *Error) {
@@ -166,7 +168,7 @@ func (s *Server) serve(in *http.Request, method protoreflect.MethodDescriptor, b
 	return s.call(name, request)
 }
 
-// behaves holds a request to what its definition says of each field.
+// behaves checks that a request has all required fields, and no field that only answers may have.
 func behaves(m protoreflect.Message) *Error {
 	fields := m.Descriptor().Fields()
 	for i := range fields.Len() {

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// collections are those that the suite writes.
+// collections lists the collections that the test suite writes.
 var collections = []event.Collection{
 	"a", "conten", "cont", "content", "content-2", "digits", "news", "one", "two", "z0",
 }
@@ -40,11 +40,11 @@ func open(t *testing.T, s *Server, change func(*vertex.Options)) *vertex.Sink {
 	return opened
 }
 
-// Every request that the sink makes fits Google's definition: what does not is refused.
+// Every request of the sink fits Google's definition, because the server refuses all other requests.
 func TestSink(t *testing.T) {
 	sinktest.Run(t, sinktest.Options{
 		New:      func(t *testing.T) sinktest.Sink { return open(t, New(), nil) },
-		NoSearch: true, // what a word is, is the engine's own
+		NoSearch: true, // the engine has its own rules for words
 	})
 }
 
@@ -54,7 +54,8 @@ func put(doc, document string) sink.Op {
 	}
 }
 
-// The definition is strict: the tests above would notice a field that the API does not have.
+// The server refuses each request that does not fit the definition. So the other tests would fail if
+// the sink sent a field that the API does not have.
 func TestWhatDoesNotFitTheDefinitionIsRefused(t *testing.T) {
 	t.Parallel()
 	const documents = place + "/collections/default_collection/dataStores/s/branches/default_branch/documents"
@@ -103,7 +104,8 @@ func TestContentGoesBesideTheDocument(t *testing.T) {
 	}
 }
 
-// Where the engine returns structures, numbers are doubles. What lull wrote beside them is exact.
+// If the engine returns documents as structures, numbers are doubles. The numbers in lull's own fields
+// are still exact.
 func TestDocumentsThatComeBackAsStructures(t *testing.T) {
 	t.Parallel()
 	server := New()
@@ -156,8 +158,8 @@ func TestSearchAsksTheDataStoresOfTheCollections(t *testing.T) {
 	}
 }
 
-// A delete from a data store that does not exist has deleted nothing. The answer is the same as for
-// a document that does not.
+// A delete in a data store that does not exist deletes nothing. The engine gives the same answer as for
+// a missing document, so the sink must distinguish the two cases.
 func TestADeleteFromADataStoreThatDoesNotExist(t *testing.T) {
 	t.Parallel()
 	server := New()
@@ -169,9 +171,9 @@ func TestADeleteFromADataStoreThatDoesNotExist(t *testing.T) {
 		want    sink.OutcomeKind
 	}{
 		{"content#a", false, sink.Applied},
-		{"content#a", true, sink.Applied}, // somebody else has deleted it
+		{"content#a", true, sink.Applied}, // another client has deleted the document
 		{"news#a", true, sink.Configuration},
-		{"news#a", false, sink.Applied}, // it was never there
+		{"news#a", false, sink.Applied}, // the document never existed
 	} {
 		o := s.Write(t.Context(), []sink.Op{{Doc: tt.doc, Kind: event.Delete, Fence: 1, Present: tt.present}})[0]
 		if o.Kind != tt.want {

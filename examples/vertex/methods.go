@@ -17,7 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// call carries out a request about a name: of a document, or of what it is in.
+// call carries out a request about the name of a document, or of a branch or data store.
 func (s *Server) call(name string, request proto.Message) (proto.Message, *Error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,7 +50,7 @@ func missing(name string) *Error {
 	return &Error{http.StatusNotFound, "NOT_FOUND", "Document " + name + " not found."}
 }
 
-// exists says whether the data store that a name is in exists.
+// exists returns an error if the data store in a name does not exist.
 func (s *Server) exists(name string) *Error {
 	_, rest, _ := strings.Cut(name, "/dataStores/")
 	id, _, _ := strings.Cut(rest, "/")
@@ -60,7 +60,7 @@ func (s *Server) exists(name string) *Error {
 	return nil
 }
 
-// label is a name as RFC 1034 has it, which may begin with a digit since RFC 1123.
+// label matches a name of RFC 1034. Since RFC 1123, such a name may also begin with a digit.
 var label = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 func (s *Server) update(r *pb.UpdateDocumentRequest) (proto.Message, *Error) {
@@ -87,7 +87,7 @@ func (s *Server) update(r *pb.UpdateDocumentRequest) (proto.Message, *Error) {
 	return s.shown(d), nil
 }
 
-// shown is a document as an answer has it.
+// shown returns a document in the form of an answer.
 func (s *Server) shown(d *pb.Document) *pb.Document {
 	shown, _ := proto.Clone(d).(*pb.Document)
 	if !s.Structs || shown.GetJsonData() == "" {
@@ -95,18 +95,18 @@ func (s *Server) shown(d *pb.Document) *pb.Document {
 	}
 	data := &structpb.Struct{}
 	if err := protojson.Unmarshal([]byte(shown.GetJsonData()), data); err != nil {
-		panic(err) // it was read when it came
+		panic(err) // cannot happen: the data was checked when it was written
 	}
 	shown.Data = &pb.Document_StructData{StructData: data}
 	return shown
 }
 
-// under are the documents below a name, in an order that nobody may rely on.
+// under returns the documents below a name, in an order that looks random.
 func (s *Server) under(parent string) []*pb.Document {
 	var all []*pb.Document
 	order := func(d *pb.Document) uint64 {
 		h := fnv.New64a()
-		_, _ = h.Write([]byte(d.GetName())) // it cannot fail
+		_, _ = h.Write([]byte(d.GetName())) // a hash never returns an error
 		return h.Sum64()
 	}
 	for name, d := range s.there {
@@ -143,7 +143,8 @@ func (s *Server) list(r *pb.ListDocumentsRequest) (proto.Message, *Error) {
 	return answer, nil
 }
 
-// search finds the documents whose text has every word. The service is cleverer.
+// search finds the documents whose text has every word of the query. The real service also finds
+// other documents.
 func (s *Server) search(r *pb.SearchRequest) (proto.Message, *Error) {
 	store, config, _ := strings.Cut(r.GetServingConfig(), "/servingConfigs/")
 	if config != "default_search" {

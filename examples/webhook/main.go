@@ -1,5 +1,5 @@
 // Webhook is an example: a receiver for a sink of the kind webhook, which verifies signatures,
-// compares fences and keeps documents as files. See README.md beside it.
+// compares fences and keeps documents as files. See README.md in the same folder.
 package main
 
 import (
@@ -20,8 +20,8 @@ func main() {
 
 func run(args []string) error {
 	flags := flag.NewFlagSet("webhook", flag.ContinueOnError)
-	at := flags.String("listen", "127.0.0.1:8091", "where to listen, as host:port")
-	folder := flags.String("folder", "documents", "where documents are kept")
+	at := flags.String("listen", "127.0.0.1:8091", "the address to listen on, as host:port")
+	folder := flags.String("folder", "documents", "the folder for the documents")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -30,7 +30,7 @@ func run(args []string) error {
 		return fmt.Errorf("WEBHOOK_SECRET: %w", err)
 	}
 	if len(secrets) == 0 {
-		fmt.Fprintln(os.Stderr, "webhook: WEBHOOK_SECRET is not set: requests are taken without a signature")
+		fmt.Fprintln(os.Stderr, "webhook: WEBHOOK_SECRET is not set: requests are accepted without a signature")
 	}
 	if err := os.MkdirAll(*folder, 0o700); err != nil {
 		return err

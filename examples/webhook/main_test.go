@@ -25,7 +25,7 @@ const (
 	newSecret = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX"
 )
 
-// readBack is a sink of the kind webhook, read through the receiver's folder.
+// readBack is a sink of the kind webhook. Its documents are read from the receiver's folder.
 type readBack struct {
 	*webhook.Sink
 	store *store
@@ -90,8 +90,8 @@ func open(t *testing.T, accepted, sent string, documents int) sinktest.Sink {
 	return readBack{s, r.store}
 }
 
-// The sink and the receiver keep every duty of a sink with versions, with one document a request
-// and with many.
+// The sink and the receiver together pass the test suite of a sink with versions, with one document in
+// a request and with many.
 func TestTheReceiverKeepsTheContract(t *testing.T) {
 	for name, documents := range map[string]int{"one document a request": 1, "many documents a request": 100} {
 		t.Run(name, func(t *testing.T) {
@@ -103,7 +103,8 @@ func TestTheReceiverKeepsTheContract(t *testing.T) {
 	}
 }
 
-// While a secret is exchanged there are two, first on one side and then on the other.
+// While a secret is exchanged, two secrets are valid. One side knows both secrets before the other
+// side does.
 func TestSecretsAreExchangedWithoutAGap(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -130,7 +131,7 @@ func TestSecretsAreExchangedWithoutAGap(t *testing.T) {
 	}
 }
 
-// Nothing of a request counts whose signature is not valid for exactly this request, now.
+// The receiver refuses a request unless the signature is valid for exactly this request and this time.
 func TestRequestsThatLullDidNotSend(t *testing.T) {
 	t.Parallel()
 	keys, err := parseSecrets(oldSecret)
@@ -139,7 +140,7 @@ func TestRequestsThatLullDidNotSend(t *testing.T) {
 	}
 	const (
 		body = `{"type":"lull.documents","data":{"documents":[{"operation":"delete","collection":"c","id":"a","fence":"1"}]}}`
-		// By openssl: printf '%s' "$ID.$STAMP.$BODY" | openssl dgst -sha256 -mac HMAC -macopt hexkey:$KEY -binary | base64
+		// The signature was made with openssl: printf '%s' "$ID.$STAMP.$BODY" | openssl dgst -sha256 -mac HMAC -macopt hexkey:$KEY -binary | base64
 		signature = "v1,7MfgL5Py0reiw9T6t8inHyqkONmzX4NSuZagaJFlGjo="
 	)
 	now := time.Unix(1_795_336_827, 0)

@@ -19,14 +19,16 @@ import (
 )
 
 const (
-	// maxRequest bounds what is read of a request. lull sends bulkBytes at most, or one document.
+	// maxRequest is the largest request that is read, in bytes. lull sends at most bulkBytes, or one
+	// document.
 	maxRequest = 32 << 20
-	// tolerance is how far a request's time may be from ours: an old request cannot be played back.
+	// tolerance is how much the time of a request may differ from the receiver's clock, so that an old
+	// request cannot be sent again.
 	tolerance = 5 * time.Minute
 )
 
-// verify checks the signature of a request, as standardwebhooks.com describes it. One valid
-// signature is enough: while a secret is exchanged there are two.
+// verify checks the signature of a request, as standardwebhooks.com describes it. While a secret is
+// exchanged, a request has two signatures, and one valid signature is enough.
 func verify(secrets [][]byte, h http.Header, body []byte, now time.Time) error {
 	id, stamp := h.Get("Webhook-Id"), h.Get("Webhook-Timestamp")
 	seconds, err := strconv.ParseInt(stamp, 10, 64)
@@ -63,8 +65,8 @@ func parseSecrets(text string) (keys [][]byte, err error) {
 	return keys, nil
 }
 
-// change is one document of a request, and what a folder keeps of it. One without a document is a
-// delete, which is kept too: without it an older request would bring the document back.
+// change is one document of a request, and also the content of its file. A change without a document
+// is a delete. The file of a delete is kept, because an older request must not restore the document.
 type change struct {
 	Operation  string          `json:"operation"`
 	Collection string          `json:"collection"`
@@ -82,16 +84,18 @@ type store struct {
 	mu     sync.Mutex
 }
 
-// errOlder says that the store has something newer.
+// errOlder says that the store has a newer change of the document.
 var errOlder = errors.New("older than what is here")
 
-// path names the file of a document. Ids may hold anything, so the name is a digest.
+// path returns the path of a document's file. An id may contain any character, so the name of the file
+// is a digest.
 func (s *store) path(collection, id string) string {
 	sum := sha256.Sum256([]byte(collection + "\x00" + id))
 	return filepath.Join(s.folder, hex.EncodeToString(sum[:])+".json")
 }
 
-// get returns what is known of a document, false for nothing. A delete is known.
+// get returns the last change of a document. It returns false if the store has none. The last change
+// may be a delete.
 func (s *store) get(collection, id string) (c change, ok bool, err error) {
 	c, err = read(s.path(collection, id))
 	if errors.Is(err, os.ErrNotExist) {
@@ -108,8 +112,8 @@ func read(path string) (c change, err error) {
 	return c, err
 }
 
-// apply stores a change unless what is there has a greater fence. An equal fence is the same write
-// once more.
+// apply stores a change, unless the stored change has a greater fence. An equal fence means that the
+// same write was sent again.
 func (s *store) apply(c change) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,10 +132,10 @@ func (s *store) apply(c change) error {
 	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
 		return err
 	}
-	return os.Rename(path+".new", path) // a file is there whole, or not at all
+	return os.Rename(path+".new", path) // a rename never leaves a file that is only partly written
 }
 
-// encode is JSON that leaves the document as it came.
+// encode returns a change as JSON, without changing characters of the document.
 func encode(c change) ([]byte, error) {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
@@ -140,14 +144,14 @@ func encode(c change) ([]byte, error) {
 	return []byte(b.String()), err
 }
 
-// receiver is the HTTP side.
+// receiver is the HTTP handler of the webhook.
 type receiver struct {
-	secrets [][]byte // none accepts requests without a signature
+	secrets [][]byte // if empty, requests need no signature
 	store   *store
 	now     func() time.Time
 }
 
-// ServeHTTP takes requests of lull's, and shows a document at /documents/COLLECTION/ID.
+// ServeHTTP handles the requests of lull. It also shows a document at /documents/COLLECTION/ID.
 func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if req.Method == http.MethodGet {
 		r.show(w, req)
@@ -162,7 +166,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, "too large", http.StatusRequestEntityTooLarge)
 		return
 	}
-	// The signature comes first: nothing of an unsigned request is looked at.
+	// The signature is checked first, so that the content of an unsigned request is never decoded.
 	if len(r.secrets) > 0 {
 		if err := verify(r.secrets, req.Header, body, r.now()); err != nil {
 			http.Error(w, err.Error(), http.StatusUnauthorized)
@@ -178,7 +182,8 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, "not a message of lull's", http.StatusBadRequest)
 		return
 	}
-	// One result for each document. Where all went well an empty answer would do.
+	// The answer has one result for each document. If all changes were applied, an empty answer would
+	// also be valid.
 	type result struct {
 		Status int `json:"status"`
 	}
@@ -190,10 +195,10 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if len(results) == 1 && results[0].Status != http.StatusOK {
 		w.WriteHeader(results[0].Status)
 	}
-	_ = json.NewEncoder(w).Encode(map[string]any{"results": results}) // the client has gone
+	_ = json.NewEncoder(w).Encode(map[string]any{"results": results}) // fails if the client is gone
 }
 
-// status applies a change and says what became of it.
+// status applies a change and returns the HTTP status of the result.
 func (r *receiver) status(c change) int {
 	if c.Operation != "delete" && (c.Operation != "put" || len(c.Document) == 0) {
 		return http.StatusUnprocessableEntity
@@ -218,6 +223,6 @@ func (r *receiver) show(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, "not found", http.StatusNotFound)
 	default:
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(append(c.Document, '\n')) // the client has gone
+		_, _ = w.Write(append(c.Document, '\n')) // fails if the client is gone
 	}
 }

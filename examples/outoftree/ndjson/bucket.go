@@ -55,7 +55,7 @@ func (b *Bucket) Get(ctx context.Context, name string) ([]byte, error) {
 	return io.ReadAll(object.Body)
 }
 
-// refused reports whether S3 answered that it did not take a request. Any other error leaves open
+// refused reports whether S3 answered that it refused a request. After any other error, it is unknown
 // whether the file was written.
 func refused(err error) bool {
 	var answer *awshttp.ResponseError

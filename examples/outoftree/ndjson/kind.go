@@ -14,12 +14,12 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// Name is what lull.yaml calls this kind.
+// Name is the name of this kind in lull.yaml.
 const Name = "ndjson"
 
 // Options are the settings that only this kind has.
 type Options struct {
-	// Suffix ends the names of files. Default ".ndjson".
+	// Suffix is the end of each file's name. Default ".ndjson".
 	Suffix string `json:"suffix"`
 }
 
@@ -32,7 +32,7 @@ func init() {
 			Options: Options{Suffix: ".ndjson"},
 			Settings: []setting.Setting{
 				setting.Text("suffix", suffixPattern, "a dot, then up to 16 lower-case letters, digits or dots",
-					"What the names of files end with."),
+					"The end of the name of each file."),
 			},
 		},
 		Schemes: []string{"s3"},
@@ -41,7 +41,7 @@ func init() {
 	})
 }
 
-// check refuses credentials: the sink uses those of the process, which auth does not name.
+// check refuses credentials in the settings, because the sink uses the credentials of the process.
 func check(s sink.Settings) []setting.Problem {
 	if s.Auth.Kind == sink.AuthNone {
 		return nil

@@ -21,7 +21,7 @@ type Sink struct {
 
 	bucket *Bucket
 	prefix string
-	last   atomic.Int64 // the number of the last file
+	last   atomic.Int64 // the number in the name of the last file
 }
 
 var _ sink.Sink = (*Sink)(nil)
@@ -31,15 +31,15 @@ func New(bucket *Bucket, prefix string, o Options) *Sink {
 	return &Sink{Options: o, bucket: bucket, prefix: prefix}
 }
 
-// line is one op in a file.
+// line is one line of a file: the write or delete of a document.
 type line struct {
 	Doc event.DocID     `json:"doc"`
 	Op  event.Operation `json:"op"`
-	// Document is the document with sink.MetaField in it, absent for a delete.
+	// Document is the document, including the field sink.MetaField. It is absent for a delete.
 	Document json.RawMessage `json:"document,omitempty"`
 }
 
-// Write puts one file with the ops whose documents a sink can hold; see sink.Sink.
+// Write puts one file with all ops, except those whose document is invalid; see sink.Sink.
 func (s *Sink) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	outcomes := make([]sink.Outcome, len(ops))
 	var file bytes.Buffer
@@ -62,24 +62,24 @@ func (s *Sink) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	}
 	whole := s.put(ctx, file.Bytes())
 	for i, o := range outcomes {
-		if o.Kind == sink.Applied { // the zero outcome: its line is in the file
+		if o.Kind == sink.Applied { // the zero outcome, which means that the line is in the file
 			outcomes[i] = whole
 		}
 	}
 	return outcomes
 }
 
-// encode writes a line and keeps every character of the document as it is.
+// encode writes a line, and does not escape characters of the document.
 func encode(file *bytes.Buffer, l line) error {
 	e := json.NewEncoder(file)
 	e.SetEscapeHTML(false)
 	return e.Encode(l)
 }
 
-// put writes a file and returns the outcome that all of its lines share.
+// put writes a file and returns the outcome of all its lines.
 func (s *Sink) put(ctx context.Context, content []byte) sink.Outcome {
 	if ctx.Err() != nil {
-		return sink.Outcome{Kind: sink.Throttled, Apart: true, Reason: "not sent for want of time"}
+		return sink.Outcome{Kind: sink.Throttled, Apart: true, Reason: "not sent: the time is over"}
 	}
 	err := s.bucket.Put(ctx, s.next(), content)
 	switch {
@@ -91,7 +91,7 @@ func (s *Sink) put(ctx context.Context, content []byte) sink.Outcome {
 	return sink.Outcome{Kind: sink.Unknown, Reason: "bucket did not answer"}
 }
 
-// next returns a name that sorts after every name before it, also within one tick of the clock.
+// next returns a name that sorts after all earlier names, even if the clock has not advanced.
 func (s *Sink) next() string {
 	for {
 		last := s.last.Load()
@@ -102,13 +102,13 @@ func (s *Sink) next() string {
 	}
 }
 
-// Ping lists the files: a bucket that answers that is there.
+// Ping lists the files, to check that the bucket answers.
 func (s *Sink) Ping(ctx context.Context) error {
 	_, err := s.bucket.Names(ctx, s.prefix)
 	return err
 }
 
-// Get returns the document as the last file that has it says.
+// Get returns the document from the last file that contains it.
 func (s *Sink) Get(ctx context.Context, doc event.DocID) (sink.Stored, bool, error) {
 	all, err := s.read(ctx)
 	stored, ok := all[doc]
@@ -131,7 +131,7 @@ func (s *Sink) All(ctx context.Context, f func(sink.Stored) error) error {
 	return nil
 }
 
-// read goes through all files, the oldest first, and keeps what each document is in the end.
+// read reads all files, the oldest first, and returns the newest state of each document.
 func (s *Sink) read(ctx context.Context) (map[event.DocID]sink.Stored, error) {
 	names, err := s.bucket.Names(ctx, s.prefix)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/lullhq/lull/sink/sinktest"
 )
 
-// The sink passes lull's own suite, for a sink without versions that cannot search.
+// The sink passes lull's test suite, with the options for a sink that has no versions and no search.
 func TestSink(t *testing.T) {
 	t.Parallel()
 	sinktest.Run(t, sinktest.Options{
@@ -32,11 +32,11 @@ func TestSink(t *testing.T) {
 	})
 }
 
-// fake is a bucket behind S3's protocol.
+// fake is a fake of S3 with one bucket.
 type fake struct {
 	mu      sync.Mutex
 	objects map[string][]byte
-	status  int // what a PUT is answered, 0 for success
+	status  int // the status with which a PUT fails, or 0 if it succeeds
 }
 
 func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -81,7 +81,8 @@ func serve(t *testing.T, f *fake) *ndjson.Bucket {
 	return ndjson.NewBucket(client, "lake")
 }
 
-// What S3 refuses was not written, and lull may send it again. Of everything else nobody knows.
+// If S3 refuses a file, the file was not written, and lull may send it again. After any other error,
+// the outcome is unknown.
 func TestAllDocumentsOfAFileHaveOneOutcome(t *testing.T) {
 	t.Parallel()
 	ops := []sink.Op{

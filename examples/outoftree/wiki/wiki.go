@@ -1,10 +1,10 @@
-// Package wiki is a kind of source for lull: the change messages of an invented wiki. Importing it
-// registers the kind.
+// Package wiki is a kind of source for lull: the change messages of an invented wiki. Importing the
+// package registers the kind.
 //
 //	{"action":"saved","page":{"space":"handbook","title":"Leave","revision":17},"content":{"text":"..."}}
 //
-// A page is a document of the source's collection, with space and title as its id. The revision is
-// its version. In lull.yaml:
+// A page is a document of the source's collection. The id of the document consists of the space and
+// the title, and the version is the revision. In lull.yaml:
 //
 //	sources:
 //	  wiki:
@@ -25,7 +25,7 @@ import (
 
 // Options are the settings that only this kind has.
 type Options struct {
-	// Spaces are the spaces that are indexed. Nil means all of them.
+	// Spaces are the spaces that are indexed. Nil means all spaces.
 	Spaces []string `json:"spaces"`
 }
 
@@ -37,7 +37,7 @@ func init() {
 			Name: "wiki", Doc: "Changes of an invented wiki: every page is a document.", Options: Options{},
 			Settings: []setting.Setting{
 				setting.List("spaces", spacePattern, "a space's name in lower-case letters",
-					"The spaces that are indexed; pages of others are skipped.").Otherwise("all"),
+					"The spaces that are indexed; pages of other spaces are skipped.").Otherwise("all"),
 			},
 		},
 		Class: source.ClassInt, Versioned: true,
@@ -48,13 +48,14 @@ func init() {
 	})
 }
 
-// format decodes the messages of one source. Rules have Document, which makes the projection.
+// format decodes the messages of one source. It has the method Document of the embedded Rules, which
+// makes the projection.
 type format struct {
 	*source.Rules
 	Options
 }
 
-// Decode is source.Format.Decode.
+// Decode implements source.Format.
 func (f *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 	if bad := source.Object(b); bad != nil {
 		return d, bad
@@ -65,7 +66,7 @@ func (f *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 	if bad != nil {
 		return d, bad
 	}
-	if !spacePattern.MatchString(space) { // with a slash in it, two pages could be one document
+	if !spacePattern.MatchString(space) { // with a slash in the space, two pages could have the same id
 		return d, source.Invalid("space", "space %s is not in lower-case letters", event.Quote(space))
 	}
 	title, bad := source.TextIdentity("title", event.Child(page, "title"))

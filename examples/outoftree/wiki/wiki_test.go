@@ -14,7 +14,7 @@ sources:
 defaultSource: wiki
 `}
 
-// The format passes lull's own suite with the messages of testdata/decode.txt.
+// The format passes lull's test suite with the messages of testdata/decode.txt.
 func TestSource(t *testing.T) { sourcetest.Run(t, options) }
 
 func FuzzDecode(f *testing.F) { sourcetest.Fuzz(f, options) }

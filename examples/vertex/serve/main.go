@@ -1,4 +1,4 @@
-// Serve runs the contract server, to try a sink of the kind vertex without Google Cloud:
+// Serve runs the server of package contract, to try a sink of the kind vertex without Google Cloud:
 //
 //	go run ./serve -listen 127.0.0.1:8092
 package main
@@ -14,7 +14,7 @@ import (
 )
 
 func main() {
-	at := flag.String("listen", "127.0.0.1:8092", "where to listen, as host:port")
+	at := flag.String("listen", "127.0.0.1:8092", "the address to listen on, as host:port")
 	flag.Parse()
 	server := &http.Server{Addr: *at, Handler: contract.New(), ReadHeaderTimeout: 5 * time.Second}
 	fmt.Fprintln(os.Stderr, "serve:", server.ListenAndServe())

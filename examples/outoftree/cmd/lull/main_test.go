@@ -17,7 +17,7 @@ import (
 	"testing"
 )
 
-// asProgram makes the test binary be the program.
+// asProgram is a variable that makes the test binary run as the program.
 const asProgram = "OUTOFTREE_LULL"
 
 func TestMain(m *testing.M) {
@@ -27,10 +27,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// settings are those of the module's stack.
+// settings is the path of the settings of the module's stack.
 var settings = filepath.Join("..", "..", "lull.yaml")
 
-// lake is the bucket that the settings name, behind S3's protocol.
+// lake is a fake of S3 with the bucket that the settings name.
 type lake struct {
 	mu    sync.Mutex
 	files map[string]string
@@ -60,7 +60,7 @@ func (l *lake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// text is what all files hold.
+// text returns the content of all files together.
 func (l *lake) text() (all string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -70,7 +70,7 @@ func (l *lake) text() (all string) {
 	return all
 }
 
-// lull is the program with this bucket.
+// lull returns a command that runs the program with this bucket.
 func (l *lake) lull(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	server := httptest.NewServer(l)
@@ -81,7 +81,7 @@ func (l *lake) lull(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// says runs the program to its end, and wants an exit code and a text.
+// says runs the program, and fails the test unless it exits with this code and prints this text.
 func says(t *testing.T, code int, text string, args ...string) {
 	t.Helper()
 	out, err := (&lake{}).lull(t, args...).CombinedOutput()
@@ -112,7 +112,7 @@ const (
 	broken = `{"action":"saved","page":{"space":"handbook","title":"Pay","revision":"x"},"content":{}}`
 )
 
-// The settings of a kind are checked by the program that links it.
+// A program that links a kind also checks the settings of the kind.
 func TestTheSettingsAreChecked(t *testing.T) {
 	t.Parallel()
 	says(t, 0, "the settings are valid", "config", "check", "--deploy", settings)
@@ -129,7 +129,7 @@ func TestTheSettingsAreChecked(t *testing.T) {
 	says(t, 2, "sinks.lake.suffix", "config", "check", wrong)
 }
 
-// The stack runs in one process, and is operated there.
+// The stack runs in one process, and the commands operate it.
 func TestTheStackIsRunAndOperated(t *testing.T) {
 	t.Parallel()
 	bucket := &lake{files: map[string]string{}}

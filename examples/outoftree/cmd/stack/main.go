@@ -1,5 +1,5 @@
-// Stack synthesises a stack of lull with the kinds of this module. It is what `cdk deploy --app`
-// runs, in a folder with lull.yaml and dist.
+// Stack synthesises a stack of lull with the kinds of this module. `cdk deploy --app` runs this
+// program, in a folder with lull.yaml and dist.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 
 func main() {
 	bucket := flag.String("bucket", "", "the `NAME` of the bucket that sinks.lake.url names")
-	trial := flag.Bool("trial", false, "delete everything with the stack")
+	trial := flag.Bool("trial", false, "delete all resources together with the stack")
 	flag.Parse()
 	defer jsii.Close()
 	settings, err := infra.LoadSettings("lull.yaml")
