@@ -15,7 +15,7 @@
 //
 // Index links the kinds of sinks. Receive, dlq and index link the kinds of sources; prune links
 // neither. Build the four programs into the folders receive, index, prune and dlq of one folder,
-// each with the name bootstrap, and name that one folder in infra.Props.AssetDir. The functions
+// each with the name bootstrap. Name that one folder in infra.Props.AssetDir. The functions
 // read the stack's settings from config.json in the same folder.
 //
 // This package is v0, as the packages sink and source are.

@@ -58,9 +58,9 @@ func testWiring(t *testing.T, function string, wire lambda.Wire, needed []string
 	})
 }
 
-// testMissing tests a function in an account that lacks a resource of its environment, because of a
-// wrong ARN, another region, or a table deleted by mistake. says has, for each missing resource,
-// the text that the log must contain. The log never quotes a document, and no message is deleted.
+// testMissing tests a function in an account that lacks a resource of its environment. The cause
+// is a wrong ARN, another region, or a table deleted by mistake. For each missing resource, says
+// has the text that the log must contain. The log never quotes a document. No message is deleted.
 // prepare runs while the resource exists. It returns the event for the function, and the check of
 // the function's answer.
 func testMissing(t *testing.T, function string, wire lambda.Wire, says map[string]string,

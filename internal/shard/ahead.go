@@ -4,7 +4,7 @@ import "time"
 
 // MaxAhead is the longest time by which a time in a row may be ahead of a reader's clock. Up to
 // MaxAhead, a claim waits until that time. Only a wrong clock writes a later time. Fences never
-// decrease, so the next fences of such a row grow by one microsecond a claim, until the clocks have
+// decrease. So the next fences of such a row grow by one microsecond a claim, until the clocks have
 // reached the time (ADR 0025).
 const MaxAhead = time.Minute
 

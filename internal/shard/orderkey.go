@@ -184,8 +184,8 @@ func (k OrderKey) Event() OrderKey {
 //
 //	e010,i0512345,-,01763654400123456,9f86d081884c7d65
 //
-// The parts are the epoch and the version, each after the number of its digits, then the run or -,
-// the microseconds, and the digest in hex.
+// The first parts are the epoch and the version, each after the number of its digits. Then follow
+// the run or -, the microseconds, and the digest in hex.
 func (k OrderKey) String() string {
 	switch k {
 	case "":

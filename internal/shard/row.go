@@ -90,8 +90,8 @@ type Row struct {
 	PausedBy   string // health row: the operator who paused the sink; at most 200 bytes
 	PausedWhy  string // health row: the reason for the pause; at most 200 bytes
 	// Fields of a health row, empty if no collection is being rebuilt. They are the collection, the
-	// new index, when the rebuild was recorded, how many writes the new index missed, and since
-	// when no write may be missed.
+	// new index, and when the rebuild was recorded. They are also how many writes the new index
+	// missed, and since when no write may be missed.
 	RebuildOf     string
 	RebuildInto   string
 	RebuildAt     Micros

@@ -82,8 +82,8 @@ func (b *bench) moveMany(n int) queue.Message {
 	return m
 }
 
-// The tasks of one invocation run in turns over the messages, so that a message with few events
-// does not wait for a message with many.
+// The tasks of one invocation run in turns over the messages. So a message with few events does not
+// wait for a message with many.
 func TestManyEventsOfOneMessageDoNotKeepOthersWaiting(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		const many = 300

@@ -112,8 +112,8 @@ func TestAForgedDeadLetterReplacesNoBodyAndEndsNoVersion(t *testing.T) {
 	})
 }
 
-// A role that is created again has another id, and the queue may still have dead letters that were
-// sent under the old id for fourteen days.
+// A role that is created again has another id. For fourteen days, the queue may still have dead
+// letters that were sent under the old id.
 func TestADeadLetterOfAnEarlierRoleIsNotLost(t *testing.T) {
 	t.Parallel()
 	big := put("1", 1)

@@ -8,8 +8,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// marks reports whether PARK follows. It does not follow if the message could not be read, was in
-// the wrong queue, or has keys that cannot be compared with the row's keys. Such a message says
+// marks reports whether PARK follows. It does not follow if the message could not be read or was in
+// the wrong queue, or if its keys cannot be compared with the row's keys. Such a message says
 // nothing about the version that the row waits for. It does not follow either if SQS did not move
 // the message: a sender must not be able to end a version.
 func (j *job) marks(v *verdict) bool {

@@ -31,8 +31,8 @@ const (
 	sendTries = 4
 	// sendLate is how late the answer of the table that allows a request may arrive.
 	sendLate = 500 * time.Millisecond
-	// yieldLeast is the shortest time that a flight returns to the budget. A shorter time is not
-	// worth a write of the health row.
+	// yieldLeast is the shortest time that a flight returns to the budget. A write of the
+	// health row costs more than a shorter time.
 	yieldLeast = 20 * time.Millisecond
 )
 
@@ -176,7 +176,7 @@ func (b *budget) allowance(pace int64) int {
 
 // portion waits until the next request may be sent, and splits off the documents that the request
 // may contain. Without a budget, that is the whole group. With a budget, it is the number that the
-// pace allows up to now, or the number for a quarter of a second if that is more.
+// pace allows up to now. If the number for a quarter of a second is greater, it is that number.
 func (b *budget) portion(ctx context.Context, group []*document) (part, rest []*document) {
 	pace := b.sink.pace()
 	if pace == 0 {

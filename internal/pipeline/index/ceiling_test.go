@@ -129,8 +129,8 @@ func TestDocumentsThatHaveToWaitForTheCeilingAreReleased(t *testing.T) {
 	})
 }
 
-// A permission to send that is too old when the request starts is asked for again, because other
-// flights may have sent documents in the meantime.
+// If a permission to send is too old when the request starts, index asks for it again. Other
+// flights may have sent documents since.
 func TestWhatWasCountedTooLongAgoIsCountedAgain(t *testing.T) {
 	for after, want := range map[time.Duration]int{500 * time.Millisecond: 1, 501 * time.Millisecond: 2} {
 		t.Run(after.String(), func(t *testing.T) {

@@ -138,8 +138,8 @@ func TestADocumentDiesOnlyOfWhatIsWrongWithIt(t *testing.T) {
 	}
 }
 
-// The note about a document that cannot be read back names the row, also if this sink is not the
-// first sink of the row's collection.
+// If a document cannot be read back, the note names the row. It does so also if this sink is not
+// the first sink of the row's collection.
 func TestWhatCannotBeReadBackIsNamedByItsRow(t *testing.T) {
 	stage{cfg: func(c *config.Config) {
 		c.Sinks["first"] = c.Sinks["search"]

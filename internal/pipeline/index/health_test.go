@@ -18,8 +18,9 @@ import (
 	"github.com/lullhq/lull/sink/memorysink"
 )
 
-// An earlier version of lull believed any clock. If a clock was a month ahead, the time that it
-// left in the health row must not keep a sink closed for a month, for either lane.
+// An earlier version of lull believed any clock. A clock that was
+// a month ahead may have left its time in the health row. This time must not keep a sink closed for
+// a month, for either lane.
 func TestACircuitThatAWrongClockOpenedIsProbed(t *testing.T) {
 	const month = 30 * 24 * time.Hour
 	for name, row := range map[string]func(r *shard.Row){

@@ -153,7 +153,7 @@ func (d duel) fight(b *bench) (writes []span, loser flight.State) {
 }
 
 // Faults, line 30. The guard covers both how late the platform kills and how far clocks differ. In
-// the worst case the owner's write is applied at the last moment, and the clock of the next owner
+// the worst case the owner's write is applied at the last moment. Then the clock of the next owner
 // is ahead by all that remains of the guard.
 func TestSkewWithinTheGuardNeverOverlapsWriters(t *testing.T) {
 	const blink = time.Millisecond

@@ -208,7 +208,7 @@ func TestAWaitingFlightIsExtendedToItsNextTurn(t *testing.T) {
 }
 
 // A turn begins a moment after its wake. If a message was extended up to the wake, the turn does
-// not extend it again at its beginning, because an outage would then cost twice the calls.
+// not extend it again at its beginning. Otherwise an outage would cost twice the calls.
 func TestATurnThatBeginsAMomentLateExtendsNothingASecondTime(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1))

@@ -194,8 +194,8 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 	}
 }
 
-// If the settings do not name a host as private, its address must be public at the time of the
-// connection, whatever the name resolved to before.
+// If the settings do not name a host as private, its address must be public when lull connects. An
+// earlier address of the name does not count.
 func TestAPrivateHostMustBeNamed(t *testing.T) {
 	t.Parallel()
 	l, base := cms(t, func(http.ResponseWriter, *http.Request) { t.Error("the private host was connected to") },

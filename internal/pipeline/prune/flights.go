@@ -144,9 +144,9 @@ func (r *run) flight(ctx context.Context, s flight.Stored) error {
 // worked reports whether a row explains why a version waits. One explanation is that a newer
 // version was claimed, and so may be in the sink. Another explanation is a recent sign of life.
 //
-// Recent means less than the sum of three times: the longest flight, an outage of the table between
-// two runs of prune, and the time that receive may hold back a message that it received at the end
-// of the outage.
+// Recent means less than the sum of three times. They are the longest flight, an outage of the
+// table between two runs of prune, and one more time. For that time, receive may hold back a
+// message that it received at the end of the outage.
 //
 // The time at which the flight received its messages is a sign of life, too. If the newest version
 // of a row became a dead letter, the row has no other sign.

@@ -268,8 +268,8 @@ func TestRescueWritesWhatASilentQueueLost(t *testing.T) {
 }
 
 // A flight may hold several versions of a document, in any order. A rescue admits the newest
-// version. If the row were pending on an older version, the newer version would leave the new
-// flight as superseded, and no message would admit it again.
+// version. Otherwise the row would be pending on an older version. Then the newer version would
+// leave the new flight as superseded, and no message would admit it again.
 func TestRescueOfSeveralVersionsWritesTheNewest(t *testing.T) {
 	t.Parallel()
 	for _, versions := range [][]int{{2, 3}, {3, 2}, {2, 3, 1}} {

@@ -47,8 +47,8 @@ type Handler struct {
 	Parallel fanout.Runner                 // nil means goroutines
 }
 
-// Each of these shares is the number of eighths of Tr after which a step ends, finished or not, so
-// that the next steps have their time. Even if a bucket or the table is slow, the judged messages
+// Each of these shares is the number of eighths of Tr after which a step ends, finished or not.
+// Then the next steps have their time. Even if a bucket or the table is slow, the judged messages
 // must be held.
 const (
 	healthShare = 1

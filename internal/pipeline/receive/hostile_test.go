@@ -93,7 +93,7 @@ func (b *bench) calls() *[]string {
 }
 
 // Before the bounds, a message of 300 KB with hundreds of faulty records took 16 s of processor
-// time, and no message of its batch was held.
+// time. Then no message of its batch was held.
 func TestOneMessageOfFaultyEventsIsOneDeadLetter(t *testing.T) {
 	play(t, several, func(b *bench) {
 		b.sendWith(queue.AttrSource, "s3", faulty(500, 300<<10))

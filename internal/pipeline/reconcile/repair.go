@@ -94,7 +94,7 @@ func (r *run) reassert(ctx context.Context, f Finding) (Outcome, error) {
 const margin = 5 * time.Second
 
 // leaseEnd returns the end of a lease that begins now. The lease covers the time until the request
-// is sent (margin), the request itself, and the time in which the sink may still apply the request.
+// is sent (margin), the request itself, and the time for which the sink may apply it later.
 func (s *Service) leaseEnd(now time.Time) time.Time {
 	c := s.Config
 	return now.Add(margin + c.Index.SinkDeadline + c.Index.Guard + s.Off + c.ApplyDelay(s.SinkName))

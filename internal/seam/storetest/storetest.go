@@ -1,6 +1,6 @@
 // Package storetest holds helpers that the conformance suites of lull's stores share. The helpers
-// run a suite, read a list page by page, start callers at the same time, and check calls under a
-// context that has ended.
+// run a suite, and read a list page by page. They start callers at the same time, and check calls
+// under a context that has ended.
 package storetest
 
 import (

@@ -181,7 +181,7 @@ func holdStale(r run) {
 	again := r.again(first)
 	errs := r.Queue.Hold(r.Context(), []string{first.Receipt, again.Receipt, "no receipt"}, 4*time.Second)
 	if len(errs) != 3 || !errors.Is(errs[0], queue.ErrGone) || errs[1] != nil || !errors.Is(errs[2], queue.ErrGone) {
-		r.Errorf("hold: %v, want ErrGone for the stale receipt and for the text that is no receipt", errs)
+		r.Errorf("hold: %v, want ErrGone for the stale receipt and for the invalid text", errs)
 	}
 	r.collect(r.Receive, 1) // the message is visible again, so it is not in flight
 	if errs := r.Queue.Hold(r.Context(), []string{again.Receipt}, 4*time.Second); !errors.Is(queue.ErrorAt(errs, 0),
