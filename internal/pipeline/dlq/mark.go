@@ -9,9 +9,9 @@ import (
 )
 
 // marks reports whether PARK follows. It does not follow if the message could not be read or was in
-// the wrong queue, or if its keys cannot be compared with the row's keys. Such a message says
-// nothing about the version that the row waits for. It does not follow either if SQS did not move
-// the message: a sender must not be able to end a version.
+// the wrong queue. It does not follow either if the keys of message and row cannot be compared.
+// Such a message says nothing about the version that the row waits for. PARK also does not follow
+// if SQS did not move the message: a sender must not be able to end a version.
 func (j *job) marks(v *verdict) bool {
 	return j.m.MovedFrom != "" && v.row.Doc == v.Doc && v.Key != "" &&
 		(v.reason == deadletter.ReceiveCount || v.reason == deadletter.TooOld)
