@@ -176,7 +176,7 @@ func TestAnOrderAboutADocumentIsAboutAllOfItsSinks(t *testing.T) {
 			Until: micros().Add(time.Minute),
 		}))
 		if c, err := api.Cancel(t.Context(), operate.Cancellation{Key: "content#b", By: "ann"}); err == nil ||
-			!strings.Contains(err.Error(), "it is being written") {
+			!strings.Contains(err.Error(), "the version is being written") {
 			t.Errorf("cancelled for one sink, and the other one writes it: %+v, %v, want it told", c, err)
 		}
 	})

@@ -402,7 +402,7 @@ func TestScheduledEventsAreCountedAndCancelled(t *testing.T) {
 			t.Errorf("cancel what is scheduled: %+v, error %v", l, err)
 		}
 		_, err = api.Cancel(t.Context(), operate.Cancellation{Key: "content#a", Scheduled: true, By: "ann"})
-		if !errors.Is(err, operate.ErrNotFound) || !strings.Contains(err.Error(), "nothing is scheduled") {
+		if !errors.Is(err, operate.ErrNotFound) || !strings.Contains(err.Error(), "no event is scheduled") {
 			t.Errorf("cancel again: %v, want ErrNotFound", err)
 		}
 		_, err = api.Cancel(t.Context(), operate.Cancellation{Key: "none", Scheduled: true, By: "ann"})
