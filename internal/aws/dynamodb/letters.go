@@ -17,8 +17,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Letters stores dead letters: their facts in the table, and their messages in Bodies. The type
-// Letters is safe for concurrent use.
+// Letters stores dead letters: their facts in the table, and their messages in Bodies. This type is
+// safe for concurrent use.
 //
 // Park stores the message first and then the facts. Drop removes the message first and then the
 // facts. So facts without a message mean that a Drop was interrupted. Another Drop or Park of the

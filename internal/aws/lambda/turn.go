@@ -135,7 +135,7 @@ func plainState(in gjson.Result) (plain []byte, began, entered time.Time, err er
 }
 
 // whole parses a whole number in any spelling that JSON permits. The function refuses a number
-// above 2^53 that is not written as an integer, because such a number was a float before and may be
+// above 2^53 that is not written as an integer. Such a number was a float before and may be
 // rounded.
 func whole(raw string) (int64, error) {
 	if n, err := strconv.ParseInt(raw, 10, 64); err == nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// The tests of this file play the flows of docs/faults.md about clocks that differ, and about
-// requests that the sink applies after the caller has hung up.
+// The tests of this file play flows of docs/faults.md: clocks that differ, and requests that the
+// sink applies after the caller has hung up.
 
 // lagging is a sink that sometimes applies a request only after the caller has hung up, as late as
 // applyDelay allows.
