@@ -30,8 +30,8 @@ func TestEveryUpstreamReachesTheSink(t *testing.T) {
 	}
 }
 
-// Thirty versions of a document arrive out of order, by SNS, EventBridge and SQS. lull writes only the
-// newest version, once. OpenSearch itself counts the writes.
+// Thirty versions of a document arrive out of order, by SNS, EventBridge and SQS. lull writes only
+// the newest version, once. OpenSearch itself counts the writes.
 func TestBurstIsOneWriteOfTheNewest(t *testing.T) {
 	s := express(t)
 	c := s.Collection("burst")

@@ -13,9 +13,9 @@ import (
 )
 
 // The second sink has a ceiling of documents a second. lull does not exceed the ceiling for forty
-// documents that are due together. A document is claimed before it is sent, and committed after that.
-// So a document that was claimed and committed within a time was also sent within that time, even on
-// a slow host.
+// documents that are due together. A document is claimed before it is sent, and committed after
+// that. So a document that was claimed and committed within a time was also sent within that time,
+// even on a slow host.
 func TestNoMoreDocumentsGoThanTheCeilingLets(t *testing.T) {
 	s := withDefaults(t)
 	const documents = 40

@@ -19,8 +19,8 @@ import (
 )
 
 // An Express execution fails, because index fails until the state machine has no retry left. lull
-// recovers without an operator: the message becomes visible, a new flight starts for the message, and
-// the new flight writes the document.
+// recovers without an operator: the message becomes visible, a new flight starts for the message,
+// and the new flight writes the document.
 func TestDeadExpressExecutionIsRecovered(t *testing.T) {
 	s := express(t)
 	s.PruneRule(t, false) // its samples are executions that die too
@@ -39,15 +39,15 @@ func TestDeadExpressExecutionIsRecovered(t *testing.T) {
 	s.Counted(t, before, "Launched", 2)
 	s.Counted(t, before, "Received", 2)
 	s.Wrote(t, c, 0, 1)
-	// The manifest of the dead flight remains until prune deletes it, when it is older than any flight.
-	// The flight that ended has deleted its own manifest.
+	// The manifest of the dead flight remains until prune deletes it, when it is older than any
+	// flight. The flight that ended has deleted its own manifest.
 	if got := len(flightIDs(t, s)) - len(flights); got != 1 {
 		t.Errorf("%d manifests remain, want the dead flight's only", got)
 	}
 }
 
-// SQS loses the message of a flight that died. Only the manifest of the flight still has the version,
-// and `lull rescue` writes the version from the manifest.
+// SQS loses the message of a flight that died. Only the manifest of the flight still has the
+// version, and `lull rescue` writes the version from the manifest.
 func TestRescueWritesWhatNoMessageBringsBack(t *testing.T) {
 	s := express(t)
 	s.PruneRule(t, false) // its samples are executions that die too

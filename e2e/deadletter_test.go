@@ -14,7 +14,8 @@ import (
 	"github.com/lullhq/lull/internal/seam/journal"
 )
 
-// strictIndex creates the index of a collection with a mapping that refuses every field except title.
+// strictIndex creates the index of a collection with a mapping that refuses every field except
+// title.
 func strictIndex(t *testing.T, s *ground.Stack, c string) {
 	t.Helper()
 	s.Search.Must(t, "PUT", "/"+s.Index(c), map[string]any{"mappings": map[string]any{
@@ -38,10 +39,10 @@ func deadLetters(t *testing.T, s *ground.Stack, c string, want int) []operate.Le
 	return list
 }
 
-// A version that the sink refuses permanently is parked with the reason. lull writes the other events
-// of the same burst, batch and bulk request, among them the newest valid version. When the mapping is
-// fixed, the command line redrives the dead letter, and lull writes the version. The next scheduled
-// run of prune removes the dead letter.
+// A version that the sink refuses permanently is parked with the reason. lull writes the other
+// events of the same burst, batch and bulk request, among them the newest valid version. When the
+// mapping is fixed, the command line redrives the dead letter, and lull writes the version. The
+// next scheduled run of prune removes the dead letter.
 func TestPoisonIsParkedFixedAndRedriven(t *testing.T) {
 	s := express(t)
 	c := s.Collection("poison")
@@ -84,7 +85,8 @@ func TestPoisonIsParkedFixedAndRedriven(t *testing.T) {
 	}
 	s.Says(t, 3, "", "wait", string(key), "--version", "3", "--timeout", "5s")
 
-	// The sink refuses a redriven version again if the mapping is the same. The dead letter is not lost.
+	// The sink refuses a redriven version again if the mapping is the same. The dead letter is not
+	// lost.
 	var result operate.LetterResult
 	s.JSON(t, &result, "dead", "redrive", "--key", string(key), "--dry-run")
 	if result.Outcomes["would_send"] != 1 {

@@ -12,8 +12,8 @@ import (
 	"github.com/lullhq/lull/e2e/ground"
 )
 
-// govukMessage returns a message in the format of GOV.UK's publishing API: a whole document with its
-// version, or the withdrawal of a document.
+// govukMessage returns a message in the format of GOV.UK's publishing API: a whole document with
+// its version, or the withdrawal of a document.
 func govukMessage(id string, version int, kind string) string {
 	text, err := json.Marshal(map[string]any{
 		"content_id": id, "payload_version": strconv.Itoa(version), "document_type": kind, "schema_name": kind,
@@ -34,7 +34,8 @@ func govukMessage(id string, version int, kind string) string {
 }
 
 // withDefaults returns the stack with default settings. Each test of this stack uses its own
-// collection. So a test need not wait until superseded messages of other tests become visible again.
+// collection. So a test need not wait until superseded messages of other tests become visible
+// again.
 func withDefaults(t *testing.T) *ground.Stack {
 	t.Helper()
 	s, err := defaultStack()

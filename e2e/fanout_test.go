@@ -47,8 +47,8 @@ var fannedOutStack = sync.OnceValues(func() (*ground.Stack, error) {
 	return deploy(ground.Settings{Stack: "lull-fanout", First: front().url})
 })
 
-// A topic sends every event to the queues of both sinks of a collection. While one sink is down, the
-// other sink gets all documents. When the first sink is up again, it also gets all documents.
+// A topic sends every event to the queues of both sinks of a collection. While one sink is down,
+// the other sink gets all documents. When the first sink is up again, it also gets all documents.
 func TestOneOfTwoSinksIsDownAndTheOtherIsFresh(t *testing.T) {
 	ground.Long(t)
 	s, err := fannedOutStack()
@@ -96,8 +96,8 @@ func TestOneOfTwoSinksIsDownAndTheOtherIsFresh(t *testing.T) {
 		}
 	}
 
-	// If a collection has only one sink, its events are skipped in the queue of the other sink. They do
-	// not become dead letters.
+	// If a collection has only one sink, its events are skipped in the queue of the other sink.
+	// They do not become dead letters.
 	s.Publish(t, ground.Event{Collection: "news", ID: "n", Version: 1})
 	s.Committed(t, ground.Key("news", "n"), 1)
 	s.Drained(t)

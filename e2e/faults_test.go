@@ -98,7 +98,8 @@ func configure(t testing.TB, s *ground.Stack, f names.Function, variables map[st
 
 // waitUntilDead waits until a new flight has failed because of bad settings: the first try and two
 // retries, each a lease apart. After that, nothing works on the flight. The argument known lists
-// older flights, because comparisons of prune and flights of earlier tests may fail in the same way.
+// older flights, because comparisons of prune and flights of earlier tests may fail in the same
+// way.
 func waitUntilDead(t testing.TB, s *ground.Stack, known []flight.ID) {
 	t.Helper()
 	ground.Until(t, "a new flight has been tried three times", func() (bool, string) {
@@ -115,8 +116,8 @@ func waitUntilDead(t testing.TB, s *ground.Stack, known []flight.ID) {
 	})
 }
 
-// freezeTable halts the process of LocalStack's table at any point of its work, like Freeze halts the
-// sink.
+// freezeTable halts the process of LocalStack's table at any point of its work, like Freeze halts
+// the sink.
 func freezeTable(t testing.TB) (thaw func()) {
 	t.Helper()
 	ours := []byte("LULL_E2E_SERVER=" + filepath.Join(os.Getenv("LULL_E2E_RUN"), "localstack") + "\x00")

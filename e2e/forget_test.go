@@ -69,10 +69,10 @@ func inOneMessage(events ...string) string {
 	return `{"eventSource":"aws:rmq","rmqMessagesByQueue":{"q::/":[` + strings.Join(all, ",") + `]}}`
 }
 
-// A document arrives from several upstreams, until it has content in every kind of store. Then `lull
-// forget` forgets the document, and the test drops the dead letters and objects that the command
-// names. When the command says that nothing remains, no store of the stack has the content, with the
-// exceptions in docs/forget.md.
+// A document arrives from several upstreams, until it has content in every kind of store. Then
+// `lull forget` forgets the document, and the test drops the dead letters and objects that the
+// command names. When the command says that nothing remains, no store of the stack has the content,
+// with the exceptions in docs/forget.md.
 func TestWhatIsForgottenIsInNoStoreOfTheStack(t *testing.T) {
 	ground.Long(t)
 	s, err := forgetStack()
@@ -156,10 +156,10 @@ func (o *forgetTest) write() {
 	o.Idle(o)
 }
 
-// makeDeadLetters makes three dead letters. The first is of bob, and its message also has an event of
-// alice. The second belongs to no document, because its message cannot be decoded. The third is of
-// alice, and its message also has an event of bob. Before that, a message that a service could not
-// deliver is returned to the live queue.
+// makeDeadLetters makes three dead letters. The first is of bob, and its message also has an event
+// of alice. The second belongs to no document, because its message cannot be decoded. The third is
+// of alice, and its message also has an event of bob. Before that, a message that a service could
+// not deliver is returned to the live queue.
 func (o *forgetTest) makeDeadLetters() {
 	o.Helper()
 	o.Undeliverable(o, o.event(alice, "1990-01-01").Body())

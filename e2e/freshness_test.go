@@ -82,15 +82,15 @@ func bursts(all ground.Decisions, collection string) map[shard.DocID]*burst {
 	return of
 }
 
-// timely fails the test unless lull wrote every document of a collection as soon and as rarely as it
-// promises. The caller has sent one burst of each document.
+// timely fails the test unless lull wrote every document of a collection as soon and as rarely as
+// it promises. The caller has sent one burst of each document.
 //
-// For every burst, timely checks what lull decides: the time at which lull asked the state machine to
-// wake the flight, and that the first turn after the due time wrote the document. It only logs how
-// long the emulator took to wake a flight, and the host to run the turn. It counts writes only for
-// bursts that the host was fast enough for: the burst was sent within the spread of bursts, received
-// within the window and 2 s, and claimed within 2 s after its turn began. If fewer than half of the
-// bursts are left, the test proves nothing and fails.
+// For every burst, timely checks what lull decides: the time at which lull asked the state machine
+// to wake the flight, and that the first turn after the due time wrote the document. It only logs
+// how long the emulator took to wake a flight, and the host to run the turn. It counts writes only
+// for bursts that the host was fast enough for: the burst was sent within the spread of bursts,
+// received within the window and 2 s, and claimed within 2 s after its turn began. If fewer than
+// half of the bursts are left, the test proves nothing and fails.
 func timely(t *testing.T, s *ground.Stack, collection string, documents int) {
 	t.Helper()
 	var of map[shard.DocID]*burst
@@ -111,8 +111,8 @@ func timely(t *testing.T, s *ground.Stack, collection string, documents int) {
 	}
 }
 
-// judge compares bursts with the promises of lull. It returns a report of the measured times, and the
-// faults.
+// judge compares bursts with the promises of lull. It returns a report of the measured times, and
+// the faults.
 func judge(of map[shard.DocID]*burst, window, spread time.Duration) (report string, faults []string) {
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
 	var kept, writes, other int
@@ -130,8 +130,8 @@ func judge(of map[shard.DocID]*burst, window, spread time.Duration) (report stri
 		age = append(age, b.claim.At.Sub(b.claim.SentAt()))
 		share = append(share, b.claim.At.Sub(delivered))
 		late = append(late, b.wake.At.Sub(b.wake.Wake))
-		// A flight runs one turn after the other. A turn handles all documents that are due within a
-		// window, and its time is rounded to whole seconds.
+		// A flight runs one turn after the other. A turn handles all documents that are due within
+		// a window, and its time is rounded to whole seconds.
 		ready := b.due
 		if b.busy.After(ready) {
 			ready = b.busy
@@ -173,8 +173,8 @@ func typical(all []time.Duration) string {
 		all[len(all)-1].Round(time.Millisecond))
 }
 
-// loggedBurst is what the functions log about one burst with two messages, a turn and a write. Times
-// are in seconds.
+// loggedBurst is what the functions log about one burst with two messages, a turn and a write.
+// Times are in seconds.
 type loggedBurst struct {
 	sent, received [2]float64
 	due            float64

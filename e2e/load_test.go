@@ -11,9 +11,9 @@ import (
 	"github.com/lullhq/lull/e2e/ground"
 )
 
-// A thousand messages arrive by SNS, EventBridge and SQS, in bursts and in random order. Some of them
-// are deletes. At the end, OpenSearch has exactly the newest version of every document, and the
-// queues are empty. Each document was written once and in time.
+// A thousand messages arrive by SNS, EventBridge and SQS, in bursts and in random order. Some of
+// them are deletes. At the end, OpenSearch has exactly the newest version of every document, and
+// the queues are empty. Each document was written once and in time.
 func TestAThousandMessages(t *testing.T) {
 	s := express(t)
 	c := s.Collection("thousand")
@@ -36,8 +36,8 @@ func TestAThousandMessages(t *testing.T) {
 			events = append(events, burst...)
 		}
 		rand.Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })
-		// The test does not send faster than the emulator delivers. Otherwise, the test would only measure
-		// the time in the emulator's queue.
+		// The test does not send faster than the emulator delivers. Otherwise, the test would only
+		// measure the time in the emulator's queue.
 		ground.Until(t, "the queue is short", func() (bool, string) {
 			d := s.Depth(t, s.Live)
 			return d.Visible <= len(events), fmt.Sprintf("%+v", d)

@@ -19,8 +19,8 @@ func TestHoldOutlivesTheQueuesVisibility(t *testing.T) {
 	s := express(t)
 	s.NeedServers(t)
 	c := s.Collection("outage")
-	// Before the outage, the sink was healthy and the index existed. So all later counts come from the
-	// outage.
+	// Before the outage, the sink was healthy and the index existed. So all later counts come from
+	// the outage.
 	before := s.Begun(t, ground.Event{Collection: c, ID: "doc-0", Version: 1})
 	s.Search.Stop(t)
 	s.Direct(t,
@@ -28,7 +28,8 @@ func TestHoldOutlivesTheQueuesVisibility(t *testing.T) {
 		ground.Event{Collection: c, ID: "doc-1", Version: 1},
 		ground.Event{Collection: c, ID: "doc-2", Version: 1, Delete: true},
 	)
-	// This message is of another document, because a superseded message may leave its flight for a moment.
+	// This message is of another document, because a superseded message may leave its flight for a
+	// moment.
 	s.Publish(t, ground.Event{Collection: c, ID: "doc-3", Version: 2})
 	const sent = 4
 	inFlight := func() (bool, string) {
@@ -50,8 +51,8 @@ func TestHoldOutlivesTheQueuesVisibility(t *testing.T) {
 
 	s.Counted(t, before, "Deleted", sent)
 	got := s.Counts(t).Since(before)
-	// One flight continues and probes the sink. After a minute, the messages of any other flight wait in
-	// the queue for some minutes, and are then received again.
+	// One flight continues and probes the sink. After a minute, the messages of any other flight
+	// wait in the queue for some minutes, and are then received again.
 	if n := got["Received"]; n < sent || n > sent+got["Away"] {
 		t.Errorf("receive was given %d messages, want %d, and those %d again that were away", n, sent, got["Away"])
 	}
@@ -77,9 +78,9 @@ func TestHoldOutlivesTheQueuesVisibility(t *testing.T) {
 	t.Logf("away for %s: %v", away, got)
 }
 
-// The table does not answer for longer than receive waits. Messages wait in the queue, and no message
-// is acknowledged. When the table answers again, all documents are written, although the table may
-// apply earlier requests late.
+// The table does not answer for longer than receive waits. Messages wait in the queue, and no
+// message is acknowledged. When the table answers again, all documents are written, although the
+// table may apply earlier requests late.
 func TestFrozenTableLosesNothing(t *testing.T) {
 	s := express(t)
 	s.NeedServers(t)

@@ -24,9 +24,9 @@ import (
 // ownBucket is the bucket of the example module's lull.yaml.
 const ownBucket = "pages-of-the-wiki"
 
-// deployOwn deploys the stack of another module. The module has its own functions and its own program
-// for the stack, which import kinds that lull does not have. deployOwn follows the README of the
-// module. In the returned stack, only the queues of the sink are set.
+// deployOwn deploys the stack of another module. The module has its own functions and its own
+// program for the stack, which import kinds that lull does not have. deployOwn follows the README
+// of the module. In the returned stack, only the queues of the sink are set.
 func deployOwn(ctx context.Context, module, stack, sink string) (*ground.Stack, error) {
 	module, folder := filepath.Join(here.Root, module), filepath.Join(here.Work, "own")
 	for to, from := range map[string]string{
@@ -113,7 +113,8 @@ func wikiMessage(space, title string, revision int) string {
 }
 
 // A user deploys a kind of sink and a kind of source that lull does not have, with the user's own
-// programs. The messages of the wiki become lines in the bucket: the newest revision of a burst, once.
+// programs. The messages of the wiki become lines in the bucket: the newest revision of a burst,
+// once.
 func TestAKindOfSinkAndASourceOfOnesOwn(t *testing.T) {
 	ground.Long(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)

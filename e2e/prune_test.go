@@ -11,12 +11,12 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Only the rule starts prune in this test. prune deletes the row that is older than the retention, and
-// no other row. It enqueues the scheduled event that falls due, at the right second. It does not touch
-// the event that is due later.
+// Only the rule starts prune in this test. prune deletes the row that is older than the retention,
+// and no other row. It enqueues the scheduled event that falls due, at the right second. It does
+// not touch the event that is due later.
 //
-// Rows are kept for thirty days, and prune scans them once a day. So the test makes the row older and
-// starts a new scan. It changes nothing else.
+// Rows are kept for thirty days, and prune scans them once a day. So the test makes the row older
+// and starts a new scan. It changes nothing else.
 func TestPruneCollectsAndEnqueuesByItsRule(t *testing.T) {
 	s := express(t)
 	c := s.Collection("prune")
@@ -68,7 +68,8 @@ func TestPruneCollectsAndEnqueuesByItsRule(t *testing.T) {
 		got["fresh"].Meta.Version != "1" {
 		t.Errorf("the sink holds %v", got)
 	}
-	// The event for next week is still scheduled. The test deletes it, so that no other test waits for it.
+	// The event for next week is still scheduled. The test deletes it, so that no other test waits
+	// for it.
 	items, _, err := s.Schedule.Due(t.Context(), later.NotBefore.Add(time.Minute), "", 10)
 	if err != nil || len(items) != 1 || items[0].Doc != ground.Key(c, "later") {
 		t.Fatalf("scheduled: %+v, %v", items, err)

@@ -12,8 +12,8 @@ import (
 	"github.com/lullhq/lull/e2e/ground"
 )
 
-// contentStore is a CMS from which lull fetches documents. It answers from a replica that may lag or
-// be down.
+// contentStore is a CMS from which lull fetches documents. It answers from a replica that may lag
+// or be down.
 type contentStore struct {
 	url string
 
@@ -68,8 +68,8 @@ func (s *contentStore) asked(id string) int {
 	return s.docs["/content/"+id].asked
 }
 
-// An event says only that a document changed. lull writes only the newest state of the document, even
-// if a replica lags or is down for a moment.
+// An event says only that a document changed. lull writes only the newest state of the document,
+// even if a replica lags or is down for a moment.
 func TestTheNewestStateIsFetched(t *testing.T) {
 	s := withDefaults(t)
 	s.NeedServers(t) // the functions must be able to call this process

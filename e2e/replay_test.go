@@ -9,8 +9,8 @@ import (
 	"github.com/lullhq/lull/e2e/ground"
 )
 
-// An index was emptied without lull. `lull replay` sends the archived messages again. Documents that
-// changed later keep their newest version, and a deleted document stays deleted.
+// An index was emptied without lull. `lull replay` sends the archived messages again. Documents
+// that changed later keep their newest version, and a deleted document stays deleted.
 func TestReplayBringsBackWhatTheIndexHasLost(t *testing.T) {
 	s := express(t)
 	c := s.Collection("replay")

@@ -52,8 +52,8 @@ func TestDeleteIsAVersion(t *testing.T) {
 	s.Counted(t, before, "Stale", 1)
 	s.Holds(t, c, map[string]int{"other": 1})
 
-	// In a burst, the version decides, and not the order of arrival. A document that never existed can
-	// be deleted.
+	// In a burst, the version decides, and not the order of arrival. A document that never existed
+	// can be deleted.
 	s.Direct(t,
 		ground.Event{Collection: c, ID: "doc", Version: 5},
 		ground.Event{Collection: c, ID: "doc", Version: 4, Delete: true},
@@ -63,8 +63,8 @@ func TestDeleteIsAVersion(t *testing.T) {
 	s.Settled(t, c, map[string]int{"other": 1, "doc": 5})
 }
 
-// If a document is published again without a change, its new version is committed without a write to
-// the sink.
+// If a document is published again without a change, its new version is committed without a write
+// to the sink.
 func TestWhatHasNotChangedIsNotWritten(t *testing.T) {
 	s := withDefaults(t)
 	const c = "prices"
@@ -74,7 +74,8 @@ func TestWhatHasNotChangedIsNotWritten(t *testing.T) {
 		s.Direct(t, ground.Event{Collection: c, ID: "ticket", Version: version, Data: same})
 		s.Committed(t, ground.Key(c, "ticket"), version)
 	}
-	// The engine creates the index with the first write. Only after that, lull knows which index it is.
+	// The engine creates the index with the first write. Only after that, lull knows which index it
+	// is.
 	publish(1)
 	publish(2)
 	writes := s.Search.Writes(t, s.Index(c))

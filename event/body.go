@@ -57,8 +57,8 @@ type Pointer struct {
 }
 
 // MaxEvents is how many events one message may contain. lull processes and holds all events of a
-// message together, so a larger message would leave less space for other messages in its batch. Most
-// AWS notifications have one record.
+// message together, so a larger message would leave less space for other messages in its batch.
+// Most AWS notifications have one record.
 const MaxEvents = 500
 
 // heartbeat is the content type of GOV.UK's heartbeat messages, which need not be JSON.

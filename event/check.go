@@ -17,8 +17,8 @@ import (
 // documents far less depth.
 const MaxDepth = 256
 
-// Check returns nil if a text can be a body, and otherwise the reason why it cannot. A body is UTF-8
-// text with one JSON value that nests at most MaxDepth deep.
+// Check returns nil if a text can be a body, and otherwise the reason why it cannot. A body is
+// UTF-8 text with one JSON value that nests at most MaxDepth deep.
 func Check(text string) *Invalid {
 	switch {
 	case strings.TrimLeft(text, whitespace) == "":
@@ -36,8 +36,9 @@ func Check(text string) *Invalid {
 // whitespace lists the characters that JSON allows around a value.
 const whitespace = " \t\r\n"
 
-// tooDeep reports whether a text nests deeper than MaxDepth. It does not recurse, because it protects
-// code that recurses. Most bodies have fewer brackets than the limit, and counting brackets is fast.
+// tooDeep reports whether a text nests deeper than MaxDepth. It does not recurse, because it
+// protects code that recurses. Most bodies have fewer brackets than the limit, and counting
+// brackets is fast.
 func tooDeep(text string) bool {
 	if strings.Count(text, "{")+strings.Count(text, "[") <= MaxDepth {
 		return false
@@ -62,9 +63,9 @@ func tooDeep(text string) bool {
 	return false
 }
 
-// syntaxErrorAt says at which byte the JSON is wrong. It is called only for broken bodies, so it may
-// use a slower reader. It uses only the offset from that reader, because the reader's error quotes
-// the body.
+// syntaxErrorAt says at which byte the JSON is wrong. It is called only for broken bodies, so it
+// may use a slower reader. It uses only the offset from that reader, because the reader's error
+// quotes the body.
 func syntaxErrorAt(text string) string {
 	var syntax *json.SyntaxError
 	if err := json.Unmarshal([]byte(text), new(json.RawMessage)); errors.As(err, &syntax) {

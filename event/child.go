@@ -59,7 +59,8 @@ func addMembers(some map[string]gjson.Result, object gjson.Result, names []strin
 	}
 }
 
-// Text returns a text unchanged, and a number with all its digits. It returns "" for any other value.
+// Text returns a text unchanged, and a number with all its digits. It returns "" for any other
+// value.
 func Text(v gjson.Result) string {
 	if v.Type == gjson.Number {
 		return v.Raw

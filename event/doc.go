@@ -2,8 +2,8 @@
 // of an invalid event. Package source makes events. Package event also removes the envelopes that
 // services put around an event.
 //
-// If you write your own format (package source) or sink (package sink), you need no internal package:
-// the file names.go exports the internal types that an event has.
+// If you write your own format (package source) or sink (package sink), you need no internal
+// package: the file names.go exports the internal types that an event has.
 //
 // # Stability
 //
@@ -20,8 +20,8 @@
 //     the pointer of the extended client libraries of SQS. It reads records of Kafka, Kinesis and
 //     ActiveMQ in the form that EventBridge Pipes sends.
 //   - The result depends only on the body, with one exception: a content type, an event type or a
-//     routing key may also be in the attributes of the message. None of the three is part of an order
-//     key.
+//     routing key may also be in the attributes of the message. None of the three is part of an
+//     order key.
 //   - A body without an envelope is neither copied nor parsed into values.
 //
 // If a JSON object has a key twice, the last one counts, as for most JSON readers.

@@ -12,8 +12,8 @@ import (
 type Unwrapper struct {
 	// Depth is the greatest number of envelopes around an event.
 	Depth int
-	// Load fetches the body that a pointer names. Load must also check that the pointer is allowed. If
-	// Load is nil, pointers are refused.
+	// Load fetches the body that a pointer names. Load must also check that the pointer is allowed.
+	// If Load is nil, pointers are refused.
 	Load func(Pointer) (string, *Invalid)
 }
 

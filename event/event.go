@@ -46,12 +46,12 @@ type Invalid struct {
 	Key     OrderKey // empty if the order key is not known
 
 	// Missing says that an object to which the event refers does not exist. The upstream may have
-	// deleted the object after it sent the event. So index waits for the event of the delete (setting
-	// payload.missingWait) before the event becomes a dead letter.
+	// deleted the object after it sent the event. So index waits for the event of the delete
+	// (setting payload.missingWait) before the event becomes a dead letter.
 	Missing bool
 
-	// Stale says that the fetched state is older than the event, for example because a replica lags.
-	// index fetches again until retry.deadDeadline.
+	// Stale says that the fetched state is older than the event, for example because a replica
+	// lags. index fetches again until retry.deadDeadline.
 	Stale bool
 
 	// Err is the cause if the body that a pointer names could not be loaded now, but may be loaded
@@ -59,15 +59,15 @@ type Invalid struct {
 	Err error
 }
 
-// Transient reports whether the same message may be decoded later. That is so if the message contains
-// a pointer whose body could not be loaded now. Leave such a message in its queue.
+// Transient reports whether the same message may be decoded later. That is so if the message
+// contains a pointer whose body could not be loaded now. Leave such a message in its queue.
 func (i *Invalid) Transient() bool { return i.Err != nil }
 
 // Unwrap returns the cause of an Invalid that is Transient, and otherwise nil.
 func (i *Invalid) Unwrap() error { return i.Err }
 
-// Error returns the reason, the field and the problem in one line. The line never contains content of
-// a body.
+// Error returns the reason, the field and the problem in one line. The line never contains content
+// of a body.
 func (i *Invalid) Error() string { return string(i.Reason) + ": " + i.Detail() }
 
 // Detail returns the field and the problem in one line. The line never contains content of a body.

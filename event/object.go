@@ -2,7 +2,8 @@ package event
 
 import "time"
 
-// Object is an object in S3 that contains many documents. Every line of the object becomes a message.
+// Object is an object in S3 that contains many documents. Every line of the object becomes a
+// message.
 type Object struct {
 	Bucket, Key string
 	// Version is S3's sequencer, which orders the objects of one key.

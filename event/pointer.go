@@ -8,9 +8,9 @@ import (
 	"github.com/lullhq/lull/internal/seam/deadletter"
 )
 
-// parsePointer parses a pointer, which the extended client libraries of SQS and SNS send instead of a
-// large body. A pointer is a list of a class name and an object. Different versions of the libraries
-// use different class names, but the names end in the same way.
+// parsePointer parses a pointer, which the extended client libraries of SQS and SNS send instead of
+// a large body. A pointer is a list of a class name and an object. Different versions of the
+// libraries use different class names, but the names end in the same way.
 func parsePointer(text string) (Pointer, bool) {
 	list := gjson.Parse(text)
 	class, place := Child(list, "0").Str, Child(list, "1")

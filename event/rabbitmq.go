@@ -6,8 +6,8 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// rabbits opens the envelope that Lambda uses for Amazon MQ for RabbitMQ. The envelope has a list of
-// messages for each "queue::virtual host".
+// rabbits opens the envelope that Lambda uses for Amazon MQ for RabbitMQ. The envelope has a list
+// of messages for each "queue::virtual host".
 func (u Unwrapper) rabbits(dst []Body, k envelope, meta Meta, left int) []Body {
 	before := len(dst)
 	for _, list := range k.has["rmqMessagesByQueue"].ForEach {

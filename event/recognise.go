@@ -75,8 +75,8 @@ func recognise(text string) envelope {
 	return k
 }
 
-// pipeKind returns the kind of a record from EventBridge Pipes. Such a record names the service from
-// which the pipe read it, and has the fields that this service always sends.
+// pipeKind returns the kind of a record from EventBridge Pipes. Such a record names the service
+// from which the pipe read it, and has the fields that this service always sends.
 func (k envelope) pipeKind() kind {
 	switch from := k.has["eventSource"].Str; {
 	case from == "aws:kinesis" && k.text("sequenceNumber") && k.text("data"):

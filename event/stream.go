@@ -67,8 +67,8 @@ func (u Unwrapper) decoded(dst []Body, field string, v gjson.Result, meta Meta, 
 	return u.open(dst, text, meta, left)
 }
 
-// decodeText decodes the producer's text from base64. An object or an array is not in base64, because
-// the input template of the pipe has already decoded it.
+// decodeText decodes the producer's text from base64. An object or an array is not in base64,
+// because the input template of the pipe has already decoded it.
 func decodeText(v gjson.Result) (text, problem string) {
 	switch {
 	case v.IsObject() || v.IsArray():
@@ -96,8 +96,8 @@ func trimSchemaPrefix(text string) string {
 	return text
 }
 
-// foreignFormat describes a value that is not JSON, if its first bytes show the format. Otherwise, it
-// returns "".
+// foreignFormat describes a value that is not JSON, if its first bytes show the format. Otherwise,
+// it returns "".
 func foreignFormat(text string) string {
 	switch {
 	case strings.HasPrefix(text, "\xf3\x89\x9a\xc2"):
@@ -111,8 +111,8 @@ func foreignFormat(text string) string {
 }
 
 // abandonedRecords returns an Invalid that names the records of a stream that a pipe stopped trying
-// to send. The pipe sends only the positions of the records. The stream still has the records, until
-// its retention ends.
+// to send. The pipe sends only the positions of the records. The stream still has the records,
+// until its retention ends.
 func abandonedRecords(batch gjson.Result) *Invalid {
 	m := Members(batch, "streamArn", "shardId", "startSequenceNumber", "endSequenceNumber")
 	return inField("startSequenceNumber", &Invalid{

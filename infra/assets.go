@@ -87,8 +87,8 @@ func (p *Props) program(of names.Program) ([]byte, error) {
 	return program, err
 }
 
-// errTwoPrograms is returned if AssetDir has both index/KIND and index. lull cannot know which of the
-// two programs is meant, and one may be left over from an earlier build.
+// errTwoPrograms is returned if AssetDir has both index/KIND and index. lull cannot know which of
+// the two programs is meant, and one may be left over from an earlier build.
 var errTwoPrograms = errors.New("and index/" + release.Program + " are both there")
 
 // ownIndex returns the name of the program that may replace index/KIND: an index that was built

@@ -47,8 +47,8 @@ func newBucket(scope constructs.Construct, p *Props) awss3.Bucket {
 		ObjectOwnership:   awss3.ObjectOwnership_BUCKET_OWNER_ENFORCED,
 		Encryption:        awss3.BucketEncryption_S3_MANAGED,
 		EnforceSSL:        jsii.Bool(p.policies()),
-		// A dead letter is the only copy of its message. So the bucket keeps a deleted or overwritten
-		// dead letter for some days.
+		// A dead letter is the only copy of its message. So the bucket keeps a deleted or
+		// overwritten dead letter for some days.
 		Versioned: jsii.Bool(true),
 		LifecycleRules: &[]*awss3.LifecycleRule{
 			{

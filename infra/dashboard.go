@@ -132,9 +132,9 @@ func (s *Sink) graphs() []graph {
 
 const million = 1e6
 
-// dollars returns a graph of what the sink's functions and flights cost in an hour, by list price. It
-// includes the costs that grow with the load and that CloudWatch counts. `lull cost` also includes
-// queues and logs.
+// dollars returns a graph of what the sink's functions and flights cost in an hour, by list price.
+// It includes the costs that grow with the load and that CloudWatch counts. `lull cost` also
+// includes queues and logs.
 func (s *Sink) dollars() graph {
 	w, list := s.alarmSink(), price.USEast1
 	g := graph{title: s.Name + ": dollars an hour of functions and flights, by list price", statistic: "Sum"}

@@ -11,8 +11,8 @@ import (
 	"github.com/lullhq/lull/internal/aws/lambda"
 )
 
-// If the settings name an existing table and queue, the stack uses them and does not create its own.
-// Every right, mapping, variable and alarm refers to the existing table and queue.
+// If the settings name an existing table and queue, the stack uses them and does not create its
+// own. Every right, mapping, variable and alarm refers to the existing table and queue.
 func TestWhatExistsAlreadyIsUsedAndNotMade(t *testing.T) {
 	t.Parallel()
 	s := stackOf(t, existingStack)

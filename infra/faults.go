@@ -95,11 +95,11 @@ const (
 	feedResources  = 8  // function, its role and log, pipe, its role and alarm, queue and its policy
 	stackResources = 8  // table, bucket and its policy, three roles, dashboard, alarm
 	sinkResources  = 65 // of one sink without upstreams
-	// operatorStatements is the size of the operator's policy in a stack with a key, without the names
-	// of the sinks.
+	// operatorStatements is the size of the operator's policy in a stack with a key, without the
+	// names of the sinks.
 	operatorStatements = 3_250
-	// indexStatements is the size of the policy of index without its lists (see indexLists). No other
-	// function has a larger policy.
+	// indexStatements is the size of the policy of index without its lists (see indexLists). No
+	// other function has a larger policy.
 	indexStatements = 4_250
 )
 

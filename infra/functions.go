@@ -17,8 +17,8 @@ import (
 	"github.com/lullhq/lull/internal/deploy/release"
 )
 
-// Deployed is a function and the alias by which lull calls the function. To pass the function to CDK,
-// use the field Function.
+// Deployed is a function and the alias by which lull calls the function. To pass the function to
+// CDK, use the field Function.
 type Deployed struct {
 	Function awslambda.Function
 	Alias    awslambda.Alias
@@ -27,8 +27,8 @@ type Deployed struct {
 	role awsiam.Role
 }
 
-// pruneTimeout is longer than the 40 s that a run of prune may take. It is also longer than the lease
-// that prevents two runs at the same time.
+// pruneTimeout is longer than the 40 s that a run of prune may take. It is also longer than the
+// lease that prevents two runs at the same time.
 const pruneTimeout = time.Minute
 
 // deadVisibility is six times the time-out of dlq, as AWS advises. If the document of a dead letter
@@ -78,9 +78,9 @@ func (s *Sink) newFunction(f names.Function, code awslambda.Code) *Deployed {
 		MemorySize:   jsii.Number(float64(f.MegabytesIn(p.Config))),
 		Role:         role,
 		LogGroup:     log,
-		// Of Lambda's own log lines, only lines about problems are kept. For the lines of a function,
-		// Lambda's filter treats metrics as lines at INFO, so the filter must not drop INFO. The
-		// functions filter their own lines by level.
+		// Of Lambda's own log lines, only lines about problems are kept. For the lines of a
+		// function, Lambda's filter treats metrics as lines at INFO, so the filter must not drop
+		// INFO. The functions filter their own lines by level.
 		LoggingFormat:         awslambda.LoggingFormat_JSON,
 		SystemLogLevelV2:      awslambda.SystemLogLevel_WARN,
 		ApplicationLogLevelV2: p.applicationLevel(),
@@ -103,8 +103,8 @@ func (s *Sink) newFunction(f names.Function, code awslambda.Code) *Deployed {
 		})}
 }
 
-// environment returns what a function needs in addition to its settings: names and ARNs, but never a
-// secret.
+// environment returns what a function needs in addition to its settings: names and ARNs, but never
+// a secret.
 func (s *Sink) environment(f names.Function) *map[string]*string {
 	env := map[string]*string{
 		lambda.EnvSink:      jsii.String(s.Name),
@@ -128,9 +128,9 @@ func (s *Sink) environment(f names.Function) *map[string]*string {
 }
 
 // tellSenders gives receive and dlq the ids of the principals that send in lull's name, in the form
-// that SQS reports (ADR 0057). These principals are the roles of the sink's functions, the operator's
-// role, and the account. The id of the account stands for the root user, who has every right anyway.
-// Emulators report the account as the sender of every message.
+// that SQS reports (ADR 0057). These principals are the roles of the sink's functions, the
+// operator's role, and the account. The id of the account stands for the root user, who has every
+// right anyway. Emulators report the account as the sender of every message.
 func (s *Sink) tellSenders() {
 	ids := every(names.Functions(), func(f names.Function) string { return *s.Functions[f].role.RoleId() })
 	ids = append(ids, *s.lull.Operators[Repairer].Role.RoleId(), *awscdk.Aws_ACCOUNT_ID())

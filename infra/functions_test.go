@@ -151,8 +151,8 @@ func TestOnlyIndexIsInTheVPC(t *testing.T) {
 	}
 }
 
-// The four functions were once built from one folder, and all got the same binary. The function index
-// must have the program of its sink's kind.
+// The four functions were once built from one folder, and all got the same binary. The function
+// index must have the program of its sink's kind.
 func TestEachFunctionHasItsOwnProgramAndTheSettings(t *testing.T) {
 	t.Parallel()
 	for stack, programs := range map[string]int{plainStack: 4, fullStack: 5} {

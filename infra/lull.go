@@ -29,9 +29,9 @@ type Lull struct {
 }
 
 // NewLull builds lull below scope. It panics if Props.ValidateIn returns faults for the account and
-// region of scope's stack, before it builds anything. It also panics if it cannot copy the binaries.
-// An account and region can have only one lull with the same setting `stack`, because the names of
-// resources depend only on that setting.
+// region of scope's stack, before it builds anything. It also panics if it cannot copy the
+// binaries. An account and region can have only one lull with the same setting `stack`, because the
+// names of resources depend only on that setting.
 func NewLull(scope constructs.Construct, id string, props *Props) *Lull {
 	if err := props.Validate(); err != nil {
 		panic(fmt.Errorf("lull cannot be deployed:\n%w", err))

@@ -9,7 +9,8 @@ import (
 	"github.com/lullhq/lull/internal/deploy/names"
 )
 
-// Operator is an IAM role for users of the command line. To pass the role to CDK, use the field Role.
+// Operator is an IAM role for users of the command line. To pass the role to CDK, use the field
+// Role.
 type Operator struct {
 	Role    awsiam.Role
 	Purpose string
@@ -26,8 +27,8 @@ const (
 	Repairer = "operator"
 )
 
-// newOperators makes the roles that people assume. The own role of a person then needs only the right
-// to assume these roles.
+// newOperators makes the roles that people assume. The own role of a person then needs only the
+// right to assume these roles.
 func (l *Lull) newOperators() {
 	trusted := l.props.Operators
 	if trusted == nil {
@@ -70,8 +71,8 @@ func (l *Lull) publisherRights() []right {
 	}, l.key("UseKey", seals, "sqs")...)
 }
 
-// readerRights returns the rights of Reader. They include reading the bodies of dead letters and held
-// messages, because `lull dead show` prints the bodies. Logs contain no bodies.
+// readerRights returns the rights of Reader. They include reading the bodies of dead letters and
+// held messages, because `lull dead show` prints the bodies. Logs contain no bodies.
 func (l *Lull) readerRights() []right {
 	return append([]right{
 		l.findQueues("sqs:GetQueueAttributes"), // to count messages
@@ -88,8 +89,8 @@ func (l *Lull) readerRights() []right {
 	}, append(l.archive("ReadArchive", "s3:GetObject"), l.key("ReadKey", decrypts, "dynamodb", "s3")...)...)
 }
 
-// jobs allows storing the progress of a job, such as `lull index check`. A job writes its own row and
-// the row that lists all jobs.
+// jobs allows storing the progress of a job, such as `lull index check`. A job writes its own row
+// and the row that lists all jobs.
 func (l *Lull) jobs() []right {
 	r := l.table("Jobs", "dynamodb:UpdateItem")
 	r.only = map[string]any{}

@@ -54,9 +54,9 @@ func settings(t *testing.T, text string) *infra.Settings {
 	return c
 }
 
-// A stack outside of lull's module can contain lull, and needs only package infra. The stack of this
-// test publishes to a topic, lets a role send in bulk, and uses the parts of lull. The test is not
-// parallel, because only one goroutine at a time may create objects of CDK.
+// A stack outside of lull's module can contain lull, and needs only package infra. The stack of
+// this test publishes to a topic, lets a role send in bulk, and uses the parts of lull. The test is
+// not parallel, because only one goroutine at a time may create objects of CDK.
 func TestAStackOfOnesOwnHoldsLull(t *testing.T) {
 	stack, props, synth := newsroom(t,
 		"stack: news\nsinks: {search: {kind: opensearch, index: 'lull-{collection}', url: 'https://search.example.org'}}\n")

@@ -89,8 +89,8 @@ func (k *Kafka) readsTopic() right {
 	}
 }
 
-// networkRights returns the rights on the network interfaces through which a pipe reaches brokers in
-// a VPC.
+// networkRights returns the rights on the network interfaces through which a pipe reaches brokers
+// in a VPC.
 func networkRights() right {
 	return right{
 		sid: "NetworkInterface", actions: []string{

@@ -15,8 +15,8 @@ import (
 
 // Pipe reads a stream, topic or queue with EventBridge Pipes. Exactly one of DynamoDB, Kinesis,
 // Kafka, RabbitMQ and ActiveMQ is set. Each record becomes one message, in the form that AWS
-// documents and docs/events.md names. The role of the pipe has the rights that AWS documents for the
-// source.
+// documents and docs/events.md names. The role of the pipe has the rights that AWS documents for
+// the source.
 type Pipe struct {
 	// Name identifies the pipe within its sink: 1 to 20 of a-z, 0-9 and -. The names of the pipe's
 	// alarms contain Name, but CloudFormation chooses the name of the pipe. If you change Name,
@@ -32,8 +32,8 @@ type Pipe struct {
 	// RabbitMQ and ActiveMQ are queues of Amazon MQ.
 	RabbitMQ, ActiveMQ *Broker
 
-	// Filters are event patterns, each a JSON object. The pipe drops a record that matches no pattern,
-	// and the record is lost. By default the pipe sends every record.
+	// Filters are event patterns, each a JSON object. The pipe drops a record that matches no
+	// pattern, and the record is lost. By default the pipe sends every record.
 	Filters []string
 	// Batch is how many records a request to the queue has at most, 1 to 10. Default 10.
 	Batch int
@@ -47,17 +47,17 @@ type Pipe struct {
 	// Retries is how often a pipe retries records of DynamoDB or Kinesis that the queue did not
 	// accept, 1 to 10,000. With the default 0, the pipe retries until MaxAge.
 	Retries int
-	// MaxAge is the age of a record at which the pipe stops retrying it, 1 minute to 7 days. Default
-	// 20 hours, because a stream keeps records for 24 hours by default. For each batch that the pipe
-	// skips, a dead letter says where in the stream the records are.
+	// MaxAge is the age of a record at which the pipe stops retrying it, 1 minute to 7 days.
+	// Default 20 hours, because a stream keeps records for 24 hours by default. For each batch that
+	// the pipe skips, a dead letter says where in the stream the records are.
 	MaxAge time.Duration
 	// Parallel is how many batches of one shard of DynamoDB or Kinesis are read at once, 1 to 10.
 	// Default 1.
 	Parallel int
 
 	// Idle is how long the pipe may send nothing before an alarm goes off, 5 minutes to 1 day, in
-	// whole minutes. With the default 0, there is no such alarm. No other alarm shows a pipe that AWS
-	// has stopped, or that cannot read its source.
+	// whole minutes. With the default 0, there is no such alarm. No other alarm shows a pipe that
+	// AWS has stopped, or that cannot read its source.
 	Idle time.Duration
 }
 
@@ -81,15 +81,15 @@ type Kafka struct {
 	// Group is the consumer group. By default the pipe creates its own group.
 	Group string
 
-	// SecretARN is a secret in Secrets Manager with the credentials. Login says how the pipe uses the
-	// credentials. A cluster of MSK accepts SCRAM512 and ClientCertificate.
+	// SecretARN is a secret in Secrets Manager with the credentials. Login says how the pipe uses
+	// the credentials. A cluster of MSK accepts SCRAM512 and ClientCertificate.
 	SecretARN string
 	Login     Login
 	// RootSecretARN is a secret with the certificate of the authority that signed the certificates
 	// of Servers. It is needed if the authority is not a public one.
 	RootSecretARN string
-	// Vpc is the network from which the pipe reaches Servers. The default is the internet. A cluster
-	// of MSK has its own network.
+	// Vpc is the network from which the pipe reaches Servers. The default is the internet. A
+	// cluster of MSK has its own network.
 	Vpc *Vpc
 }
 
@@ -122,9 +122,9 @@ const (
 	pipeMaxAge = 20 * time.Hour
 )
 
-// newPipe makes the pipe of an upstream. A pipe of a stream sends a report about the records that it
-// skips to the dead-letter queue. The function dlq makes a dead letter of the report, which names the
-// skipped records.
+// newPipe makes the pipe of an upstream. A pipe of a stream sends a report about the records that
+// it skips to the dead-letter queue. The function dlq makes a dead letter of the report, which
+// names the skipped records.
 func (s *Sink) newPipe(p *Pipe, lane flight.Lane) {
 	queue := s.Queues.Of(lane)
 	scope := constructs.NewConstruct(s.scope, jsii.String("Pipe-"+p.Name))

@@ -48,8 +48,8 @@ func placesSize(places []config.BucketPrefix) (size int) {
 	return size + listSize(buckets)
 }
 
-// listSize returns how many characters a list of texts has in a policy. It counts a comma after each
-// text, also after the last one.
+// listSize returns how many characters a list of texts has in a policy. It counts a comma after
+// each text, also after the last one.
 func listSize(list []string) (size int) {
 	for _, text := range list {
 		quoted, err := json.Marshal(text)

@@ -37,8 +37,8 @@ type Props struct {
 	// Upstreams says who may send, and to which queue. If it is empty, only principals that have
 	// sqs:SendMessage by their own policies can send.
 	Upstreams []Upstream
-	// SinkARNs are the ARNs of sinks with auth.kind sigv4, by the sink's name. A sink needs an entry if
-	// its URL does not show which domain or collection it is.
+	// SinkARNs are the ARNs of sinks with auth.kind sigv4, by the sink's name. A sink needs an
+	// entry if its URL does not show which domain or collection it is.
 	SinkARNs map[string]string
 	// Vpc is the network that index runs in. Default nil: index is not in a VPC.
 	Vpc *Vpc
@@ -48,8 +48,8 @@ type Props struct {
 	Key awskms.IKey
 
 	// ReadKeyARNs are the ARNs of other KMS keys that index and pipes need for reading. Such keys
-	// encrypt the secrets of sinks (auth.secretARN) and of pipes, the buckets of `payload.allow`, and
-	// the streams of pipes. The list is empty by default, if AWS manages the keys of this data.
+	// encrypt the secrets of sinks (auth.secretARN) and of pipes, the buckets of `payload.allow`,
+	// and the streams of pipes. The list is empty by default, if AWS manages the keys of this data.
 	ReadKeyARNs []string
 
 	// Operators may assume the roles of the command line. Default: the principals that the
@@ -58,19 +58,19 @@ type Props struct {
 	// CommitBus receives an event for each commit, if the settings have commitFeed. Default: the
 	// account's default bus.
 	CommitBus awsevents.IEventBus
-	// FeedParallel is how many batches of one shard the commit feed's pipe reads at once, 1 to 10. The
-	// commits of one document stay in their order. Default 1.
+	// FeedParallel is how many batches of one shard the commit feed's pipe reads at once, 1 to 10.
+	// The commits of one document stay in their order. Default 1.
 	FeedParallel int
-	// AlarmTopic gets a message when an alarm goes off and when it ends. With the default nil, alarms
-	// are only visible in CloudWatch.
+	// AlarmTopic gets a message when an alarm goes off and when it ends. With the default nil,
+	// alarms are only visible in CloudWatch.
 	AlarmTopic awssns.ITopic
 	// Thresholds replace the thresholds of alarms. The key is the alarm's name without stack and
-	// sink, such as freshness or live-age. docs/runbook says the unit of each threshold. The defaults
-	// follow from the promises of the design.
+	// sink, such as freshness or live-age. docs/runbook says the unit of each threshold. The
+	// defaults follow from the promises of the design.
 	Thresholds map[string]float64
 	// IndexConcurrency is the most invocations of index at once, for each sink. This concurrency is
-	// reserved, so that index does not use the concurrency of the account's other functions. With the
-	// default 0, only the account's limit applies.
+	// reserved, so that index does not use the concurrency of the account's other functions. With
+	// the default 0, only the account's limit applies.
 	IndexConcurrency int
 	// Warm is how many reads and writes a second the table can serve without scaling up first. The
 	// default zero means the throughput of a new table, about 12,000 read and 4,000 write units.
@@ -90,16 +90,17 @@ type Props struct {
 	StateOnly bool
 
 	// Ephemeral is for tests. All resources are deleted with the stack. Programs of another
-	// architecture are accepted, because an emulator runs programs of the host's architecture. Never
-	// set Ephemeral if the documents matter.
+	// architecture are accepted, because an emulator runs programs of the host's architecture.
+	// Never set Ephemeral if the documents matter.
 	Ephemeral bool
 	// PlainHTTP leaves out the policies that demand TLS, for an emulator that enforces IAM and has
 	// an http endpoint. It needs Ephemeral.
 	PlainHTTP bool
 
 	fetched map[names.Program][]byte // the programs of the release, which Validate has downloaded
-	// template returns the code of each function, for the template of a release. For such a template,
-	// the settings are in the environment, and nothing is staged. Otherwise, template is nil.
+	// template returns the code of each function, for the template of a release. For such a
+	// template, the settings are in the environment, and nothing is staged. Otherwise, template is
+	// nil.
 	template func(names.Program) awslambda.Code
 }
 
@@ -131,8 +132,9 @@ const (
 // Upstream is one sender of events. Exactly one of Topic, Bus, Pipe and Sender is set.
 type Upstream struct {
 	// Sink is the sink to whose queue the upstream sends. Default: the setting defaultSink. If a
-	// collection of that sink has several sinks, a Topic, Bus or Pipe sends to the queues of all these
-	// sinks. A Sender, a pipe of a broker's queue, and a pipe with a Group can send to only one queue.
+	// collection of that sink has several sinks, a Topic, Bus or Pipe sends to the queues of all
+	// these sinks. A Sender, a pipe of a broker's queue, and a pipe with a Group can send to only
+	// one queue.
 	Sink string
 	// Lane is Live or Bulk. Default Live.
 	Lane Lane
@@ -143,8 +145,8 @@ type Upstream struct {
 	Topic awssns.ITopic
 	// Envelope keeps SNS's envelope around the messages of Topic. The envelope names the topic, so
 	// a rule with topic under sources.<name>.match needs the envelope. With Envelope, message
-	// attributes do not arrive. lull sets Envelope itself if a rule names the topic's ARN. For a topic
-	// of the same app, set Envelope yourself, because such a topic has no ARN yet.
+	// attributes do not arrive. lull sets Envelope itself if a rule names the topic's ARN. For a
+	// topic of the same app, set Envelope yourself, because such a topic has no ARN yet.
 	Envelope bool
 	// Bus is an event bus. A rule with Pattern sends each event that matches, unchanged.
 	Bus     awsevents.IEventBus

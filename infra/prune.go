@@ -29,8 +29,8 @@ func (s *Sink) newPruneRules() {
 			jsii.Number(s.lull.props.Config.Lifecycle.PruneEvery.Minutes()))),
 		Targets: &[]awsevents.IRuleTarget{target},
 	})
-	// An event of CloudFormation starts prune. So a deploy neither waits for prune nor fails if prune
-	// fails.
+	// An event of CloudFormation starts prune. So a deploy neither waits for prune nor fails if
+	// prune fails.
 	awsevents.NewRule(s.scope, jsii.String("FirstPruneRule"), &awsevents.RuleProps{
 		RuleName:    jsii.String(s.names().FirstRule(s.Name)),
 		Description: jsii.String("lull: runs prune when a deploy is complete"),

@@ -15,8 +15,8 @@ import (
 	"github.com/lullhq/lull/internal/config"
 )
 
-// reference is the name of an AWS resource in the Props or the settings, and the field that contains
-// the name. If infra/cmd copies the field from a variable, variable names it.
+// reference is the name of an AWS resource in the Props or the settings, and the field that
+// contains the name. If infra/cmd copies the field from a variable, variable names it.
 type reference struct {
 	field, value string
 	kind         reach.Kind
@@ -75,8 +75,8 @@ func (p *Props) checkReferences(fs *faultList) {
 	}
 }
 
-// placeOf returns the account and region of a construct's stack. For a stack without an environment,
-// it returns an empty place.
+// placeOf returns the account and region of a construct's stack. For a stack without an
+// environment, it returns an empty place.
 func placeOf(scope constructs.Construct) reach.Place {
 	stack := awscdk.Stack_Of(scope)
 	if *awscdk.Token_IsUnresolved(stack.Region()) || *awscdk.Token_IsUnresolved(stack.Account()) {

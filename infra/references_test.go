@@ -9,8 +9,8 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// NewLull checks ARNs with the account and region of its stack, so callers need not call ValidateIn.
-// The test is not parallel, because CDK's runtime allows only one call at a time.
+// NewLull checks ARNs with the account and region of its stack, so callers need not call
+// ValidateIn. The test is not parallel, because CDK's runtime allows only one call at a time.
 func TestNewLullRefusesWhatItsStackCannotReach(t *testing.T) {
 	stackOf(t, plainStack) // starts the runtime
 	const elsewhere = "arn:aws:kafka:us-east-1:111122223333:cluster/content/1"

@@ -109,8 +109,8 @@ func TestFunctionsAreBuiltFromAModuleThatRequiresLull(t *testing.T) {
 	if err := BuildFunctions("dist", ARM64); err == nil || !strings.Contains(err.Error(), "go get -tool") {
 		t.Errorf("without tools: got %v, want what to run", err)
 	}
-	// For a module that requires lull, the go command reads more go.mod files than for lull itself. A
-	// new machine has not yet downloaded these files.
+	// For a module that requires lull, the go command reads more go.mod files than for lull itself.
+	// A new machine has not yet downloaded these files.
 	graph := exec.Command("go", "mod", "graph")
 	graph.Dir = root
 	if said, err := graph.CombinedOutput(); err != nil {

@@ -86,16 +86,17 @@ func (l *Lull) waiting(sid string) right {
 	}
 }
 
-// The actions on the customer's key that a role needs. SQS and S3 encrypt with a data key, which they
-// decrypt to read. Only DynamoDB encrypts with the customer's key itself, in the name of the writer.
+// The actions on the customer's key that a role needs. SQS and S3 encrypt with a data key, which
+// they decrypt to read. Only DynamoDB encrypts with the customer's key itself, in the name of the
+// writer.
 var (
 	decrypts = []string{"kms:Decrypt", "kms:DescribeKey"}
 	seals    = []string{"kms:Decrypt", "kms:GenerateDataKey"}
 	rewrites = []string{"kms:DescribeKey", "kms:Encrypt", "kms:ReEncryptFrom", "kms:ReEncryptTo"}
 )
 
-// key returns the right to use the customer's key through the services that encrypt with the key. If
-// there is no such key, it returns no right.
+// key returns the right to use the customer's key through the services that encrypt with the key.
+// If there is no such key, it returns no right.
 func (l *Lull) key(sid string, actions []string, services ...string) []right {
 	if l.props.Key == nil {
 		return nil

@@ -82,10 +82,10 @@ func (s *Sink) indexRights() []right {
 	}, s.references(), s.fetchRights(), s.writeRights(), s.enrichRights(), s.headerRights(), s.lull.props.Vpc.rights())
 }
 
-// pruneRights allows prune to scan rows and delete old ones, to enqueue and redrive events, and to park events
-// that cannot be enqueued. It also allows prune to start index for a comparison with the sink. No
-// other function may scan. prune may change the rows of all sinks: a single prune scans the rows of
-// every sink, and of sinks that the settings no longer have.
+// pruneRights allows prune to scan rows and delete old ones, to enqueue and redrive events, and to
+// park events that cannot be enqueued. It also allows prune to start index for a comparison with
+// the sink. No other function may scan. prune may change the rows of all sinks: a single prune
+// scans the rows of every sink, and of sinks that the settings no longer have.
 func (s *Sink) pruneRights() []right {
 	return []right{
 		s.lull.table("Rows", "dynamodb:BatchGetItem", "dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:Scan",
@@ -123,9 +123,9 @@ func (s *Sink) startFlights() right {
 }
 
 // references returns the rights to read the places in S3 that messages may refer to. It also allows
-// listing the buckets, because only then does S3 distinguish a missing object from a denied request.
-// For a missing object, the event becomes a dead letter; after a denied request, it waits for an
-// operator.
+// listing the buckets, because only then does S3 distinguish a missing object from a denied
+// request. For a missing object, the event becomes a dead letter; after a denied request, it waits
+// for an operator.
 func (s *Sink) references() []right {
 	return s.loadRights("References", s.lull.props.Config.Payload.Allow)
 }
@@ -163,8 +163,8 @@ func (s *Sink) fetchRights() []right {
 	return s.loadRights("Fetched", places)
 }
 
-// headerRights allows index to read the headers of requests to sources and enrichers. Both are in one
-// statement, because IAM refuses a policy that has two statements with the same name.
+// headerRights allows index to read the headers of requests to sources and enrichers. Both are in
+// one statement, because IAM refuses a policy that has two statements with the same name.
 func (s *Sink) headerRights() []right {
 	c := s.lull.props.Config
 	var secrets []string
@@ -205,10 +205,10 @@ func (s *Sink) writeRights() []right {
 	case settings.Auth.Service == "aoss":
 		return []right{{sid: "WriteSink", actions: []string{"aoss:APIAccessAll"}, resources: []string{arn}}}
 	}
-	// The first statement is for the bulk request, and for reading a document that was written before.
-	// From that document, index learns whether the sink or the document causes a refusal. The second
-	// statement is for the request that probes a sink after an outage, and for resolving the name of an
-	// index.
+	// The first statement is for the bulk request, and for reading a document that was written
+	// before. From that document, index learns whether the sink or the document causes a refusal.
+	// The second statement is for the request that probes a sink after an outage, and for resolving
+	// the name of an index.
 	return []right{
 		{
 			sid: "WriteSink", actions: []string{"es:ESHttpPost"},

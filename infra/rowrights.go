@@ -67,8 +67,8 @@ const (
 	messageRows = "!message#*"
 )
 
-// ownRows returns patterns for the keys of lull's own rows that the function writes. The keys of dead
-// letters, of their messages and of scheduled events do not contain the sink.
+// ownRows returns patterns for the keys of lull's own rows that the function writes. The keys of
+// dead letters, of their messages and of scheduled events do not contain the sink.
 func (s *Sink) ownRows(f names.Function) []string {
 	switch f {
 	case names.Receive:

@@ -30,8 +30,8 @@ func allowedBy(only map[string]map[string][]string, keys ...string) bool {
 	return true
 }
 
-// N5: a function may write the rows of its own sink, and no row of another sink. The ids of documents
-// may contain any character, even characters of a pattern or the key of another sink.
+// N5: a function may write the rows of its own sink, and no row of another sink. The ids of
+// documents may contain any character, even characters of a pattern or the key of another sink.
 func TestAFunctionWritesTheRowsOfItsOwnSink(t *testing.T) {
 	t.Parallel()
 	c := config.Default()

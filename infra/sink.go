@@ -22,7 +22,8 @@ type Sink struct {
 	Name      string
 	Queues    Queues
 	Functions map[names.Function]*Deployed
-	// Machines are the state machines, by kind. The setting flight.kind says which kind flights use.
+	// Machines are the state machines, by kind. The setting flight.kind says which kind flights
+	// use.
 	Machines map[config.FlightKind]awsstepfunctions.CfnStateMachine
 
 	lull  *Lull

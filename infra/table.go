@@ -65,7 +65,8 @@ func autoscaled(c config.Capacity) awsdynamodb.Capacity {
 	return awsdynamodb.Capacity_Autoscaled(&awsdynamodb.AutoscaledCapacityOptions{
 		MinCapacity: jsii.Number(float64(c.Min)), MaxCapacity: jsii.Number(float64(c.Max)),
 		TargetUtilizationPercent: jsii.Number(float64(c.Target)),
-		// CloudFormation needs SeedCapacity when a table changes from one billing mode to the other.
+		// CloudFormation needs SeedCapacity when a table changes from one billing mode to the
+		// other.
 		SeedCapacity: jsii.Number(float64(c.Min)),
 	})
 }

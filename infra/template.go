@@ -203,9 +203,9 @@ func (p *Props) authenticate(auth config.Auth, arn string) {
 
 // Template returns the template of a release, for users who do not write a CDK app in Go. The
 // template describes the stack that NewLull makes, with parameters. The functions' zips are in a
-// bucket that a parameter names, and the functions read their settings from the environment. Template
-// synthesises the stack of every option, and puts the differences under the option's condition. So
-// the template cannot differ from the construct.
+// bucket that a parameter names, and the functions read their settings from the environment.
+// Template synthesises the stack of every option, and puts the differences under the option's
+// condition. So the template cannot differ from the construct.
 func Template(version string) ([]byte, error) {
 	if !release.IsVersion(version) {
 		return nil, fmt.Errorf(

@@ -381,8 +381,8 @@ func checkFunction(t *testing.T, name string, got, want map[string]any, settings
 	variables[lambda.EnvSettings] = forSettings
 }
 
-// If the construct refuses a value, the template does not deploy something else instead. CloudFormation
-// or Lambda also refuses the value.
+// If the construct refuses a value, the template does not deploy something else instead.
+// CloudFormation or Lambda also refuses the value.
 func TestTheTemplateTakesNoParameterThatTheConstructRefuses(t *testing.T) {
 	t.Parallel()
 	for name, refused := range map[string][]string{

@@ -162,8 +162,8 @@ func TestEveryTypeOfResourceHasItsSchema(t *testing.T) {
 }
 
 // A property that can only be set at creation never changes while the resource keeps its name,
-// because CloudFormation refuses such a deploy. For the same reason, no new resource has the name of
-// a resource that the same deploy removes.
+// because CloudFormation refuses such a deploy. For the same reason, no new resource has the name
+// of a resource that the same deploy removes.
 func TestCreateOnlyPropertiesNeverChangeUnderAFixedName(t *testing.T) {
 	t.Parallel()
 	all := slices.Concat(

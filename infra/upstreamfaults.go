@@ -17,9 +17,9 @@ import (
 // TLS.
 const maxStatements = 20
 
-// checkUpstreams reports upstreams for which the policy of a queue has no space. Each upstream needs
-// a statement in the policy of its queue. An upstream that may send undeliverable messages to the
-// dead-letter queue also needs a statement in the policy of that queue.
+// checkUpstreams reports upstreams for which the policy of a queue has no space. Each upstream
+// needs a statement in the policy of its queue. An upstream that may send undeliverable messages to
+// the dead-letter queue also needs a statement in the policy of that queue.
 func (p *Props) checkUpstreams(fs *faultList) {
 	statements := make(map[string]int)
 	for _, u := range p.Upstreams {

@@ -15,8 +15,9 @@ import (
 	"github.com/lullhq/lull/internal/config"
 )
 
-// newUpstreams lets upstream systems send events: through a topic, a bus or a pipe, or directly. Each
-// of them, except a direct sender, reaches the queues of all sinks of its collections (ADR 0049).
+// newUpstreams lets upstream systems send events: through a topic, a bus or a pipe, or directly.
+// Each of them, except a direct sender, reaches the queues of all sinks of its collections (ADR
+// 0049).
 func (l *Lull) newUpstreams() {
 	subscribed := map[string]bool{}
 	for i, u := range l.props.Upstreams {
@@ -58,9 +59,9 @@ func matchedTopics(c *config.Config) (arns []string) {
 }
 
 // subscribe delivers the topic's messages to the queue. With raw delivery, messages have attributes
-// and no envelope. Without raw delivery, the envelope names the topic for match rules. If SNS cannot
-// deliver a message, it sends the message to the dead-letter queue. The function dlq then sends the
-// message to the live queue, because lull has not tried the message yet.
+// and no envelope. Without raw delivery, the envelope names the topic for match rules. If SNS
+// cannot deliver a message, it sends the message to the dead-letter queue. The function dlq then
+// sends the message to the live queue, because lull has not tried the message yet.
 func (s *Sink) subscribe(topic awssns.ITopic, queue awssqs.IQueue, raw bool) {
 	topic.AddSubscription(awssnssubscriptions.NewSqsSubscription(queue, &awssnssubscriptions.SqsSubscriptionProps{
 		RawMessageDelivery: jsii.Bool(raw),
@@ -68,9 +69,9 @@ func (s *Sink) subscribe(topic awssns.ITopic, queue awssqs.IQueue, raw bool) {
 	}))
 }
 
-// addRule adds a rule to the bus that sends the events which match the pattern. Events that the rule
-// cannot deliver go to the dead-letter queue. The code writes the queue policies itself, because
-// CDK's target would allow the rules of any account to send to an encrypted queue.
+// addRule adds a rule to the bus that sends the events which match the pattern. Events that the
+// rule cannot deliver go to the dead-letter queue. The code writes the queue policies itself,
+// because CDK's target would allow the rules of any account to send to an encrypted queue.
 func (s *Sink) addRule(i int, u Upstream, queue awssqs.IQueue) {
 	id := fmt.Sprintf("Upstream%d", i)
 	rule := awsevents.NewRule(s.scope, jsii.String(id), &awsevents.RuleProps{

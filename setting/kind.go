@@ -14,8 +14,8 @@ type Kind struct {
 	Name string
 	// Doc says in one sentence what the kind is.
 	Doc string
-	// Options is a struct with the defaults of the options that only this kind has. It is nil if the
-	// kind has no options of its own. In the settings file, the options are next to the common
+	// Options is a struct with the defaults of the options that only this kind has. It is nil if
+	// the kind has no options of its own. In the settings file, the options are next to the common
 	// settings, under the name in the json tag of each field. A group of options is a struct in a
 	// field. A field is a bool, int, uint32, string, []string, time.Duration, [Size] or a struct of
 	// fields with these types.
@@ -40,8 +40,8 @@ type Kinds[K any] struct {
 	byName map[string]K
 }
 
-// Add registers a kind. It panics if the description contradicts itself or another kind has the name,
-// because both are errors in the program.
+// Add registers a kind. It panics if the description contradicts itself or another kind has the
+// name, because both are errors in the program.
 func (k *Kinds[K]) Add(d Kind, kind K) {
 	if err := d.check(); err != nil {
 		panic(err)

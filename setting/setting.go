@@ -92,8 +92,8 @@ func (s Setting) Format(n int64) string {
 	}
 }
 
-// CheckNumber checks a number against the setting's bounds. If the number is allowed, it returns two
-// empty texts.
+// CheckNumber checks a number against the setting's bounds. If the number is allowed, it returns
+// two empty texts.
 func (s Setting) CheckNumber(n int64) (problem, fix string) {
 	switch {
 	case n < s.Min:
@@ -112,8 +112,8 @@ func (s Setting) CheckNumber(n int64) (problem, fix string) {
 	return "", ""
 }
 
-// CheckText checks a text, or one element of a list, against the setting's choices or pattern. If the
-// text is allowed, it returns two empty texts.
+// CheckText checks a text, or one element of a list, against the setting's choices or pattern. If
+// the text is allowed, it returns two empty texts.
 func (s Setting) CheckText(value string) (problem, fix string) {
 	if s.Unit == UnitChoice {
 		if slices.Contains(s.Choices, value) {
@@ -137,8 +137,8 @@ func (s Setting) CheckText(value string) (problem, fix string) {
 	return "is not " + s.Shape, "write " + s.Shape
 }
 
-// Duration describes a duration between two bounds. A step other than 0 allows only multiples of the
-// step.
+// Duration describes a duration between two bounds. A step other than 0 allows only multiples of
+// the step.
 func Duration(name string, from, to, step time.Duration, doc string) Setting {
 	return Setting{Name: name, Unit: UnitDuration, Min: int64(from), Max: int64(to), Step: step, Doc: doc}
 }

@@ -61,7 +61,8 @@ defaultSource: free
 		case r.Invalid.Doc != "content#a":
 			t.Errorf("%s: got document %q, want the dead letter to name it", tt.name, r.Invalid.Doc)
 		}
-		// A copy that is sent later, for example by a redrive, is compared with the copy's own send time.
+		// A copy that is sent later, for example by a redrive, is compared with the copy's own send
+		// time.
 		m.Sent = m.Sent.AddDate(9000, 0, 0)
 		if late := set.Decode(m)[0]; (late.Invalid == nil) != !strings.Contains(tt.want, "maxVersion") {
 			t.Errorf("%s: sent when its time has come: got %v", tt.name, late.Invalid)

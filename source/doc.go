@@ -23,15 +23,15 @@
 //
 //   - Every message gives at least one result, and each result is exactly one of an event, a skip
 //     and an Invalid. Nothing panics.
-//   - The order key depends only on the body: epoch, version, resync run, event time and digest. The
-//     only exception is the policy arrival, with which the version is the time at which the first copy
-//     of the message was sent.
+//   - The order key depends only on the body: epoch, version, resync run, event time and digest.
+//     The only exception is the policy arrival, with which the version is the time at which the
+//     first copy of the message was sent.
 //   - Numbers are never read through a float: versions, ids and documents keep the digits that were
 //     sent.
 //   - An Invalid says which field is wrong and what is allowed. It quotes at most 64 bytes of a
 //     field that identifies something, never of a document.
-//   - Decoding is cheap: a native event without an envelope is scanned and not copied. Only Document
-//     reads HTML and makes projections, once for each write.
+//   - Decoding is cheap: a native event without an envelope is scanned and not copied. Only
+//     Document reads HTML and makes projections, once for each write.
 //
 // If a JSON object has a key twice, the last one counts.
 //

@@ -23,8 +23,8 @@ type Draft struct {
 	// the event belongs to a resync, with or without a run.
 	Run    event.Run
 	Resync bool
-	// Time is when the change happened, and NotBefore is the earliest time at which the event is due.
-	// Each is zero if the message does not say it.
+	// Time is when the change happened, and NotBefore is the earliest time at which the event is
+	// due. Each is zero if the message does not say it.
 	Time, NotBefore time.Time
 	// Data is the payload as JSON, and Ref is a reference to the payload. A put has Data or Ref. A
 	// delete may also have Data or Ref, but only the digest uses it.
@@ -91,9 +91,9 @@ func (r *Rules) finish(m *event.Message, d *Draft) (event.Event, *event.Invalid)
 	return e, nil
 }
 
-// digest returns the first 8 bytes of a SHA-256. The input is the operation, then a mark for data or
-// reference, and then the data or reference. An operation contains no zero byte, so two different
-// events never have the same input.
+// digest returns the first 8 bytes of a SHA-256. The input is the operation, then a mark for data
+// or reference, and then the data or reference. An operation contains no zero byte, so two
+// different events never have the same input.
 func digest(op event.Operation, data, ref string) shard.Digest {
 	h := hashers.Get().(*hasher) //nolint:errcheck // the pool holds nothing else
 	h.Reset()

@@ -18,7 +18,8 @@ import (
 type Encoded struct {
 	Body       string
 	Attributes map[string]event.Attribute
-	// Event is the decoded message. If Event has a DataRef, the caller must store the content there.
+	// Event is the decoded message. If Event has a DataRef, the caller must store the content
+	// there.
 	Event event.Event
 }
 
@@ -37,7 +38,8 @@ func (s *Set) Encode(name string, c Change) (Encoded, error) {
 	for _, rule := range append([]Match{{}}, src.rules.Settings.Match...) {
 		for _, placed := range src.rules.inPlaces(rule, c) {
 			e, err := s.encode(src, rule, placed)
-			// A delete may name any object. So Encode requires a place in which a put is also allowed.
+			// A delete may name any object. So Encode requires a place in which a put is also
+			// allowed.
 			if err == nil && c.Op == event.Delete {
 				placed.Op, placed.Data = event.Put, ""
 				_, err = s.encode(src, rule, placed)
@@ -80,7 +82,8 @@ func (r *Rules) inPlaces(rule Match, c Change) []Change {
 	return all
 }
 
-// errElsewhere says that the rules give the message to another source, so Encode tries the next rule.
+// errElsewhere says that the rules give the message to another source, so Encode tries the next
+// rule.
 var errElsewhere = errors.New("the match rules select another source for the message")
 
 // encode writes a change as a message for one rule.

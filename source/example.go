@@ -15,21 +15,22 @@ import (
 // Example says how the upstream of a kind writes a change. All code that makes trial messages for
 // people uses the example, so that the configured source can decode the messages.
 type Example struct {
-	// Options are the options of the kind with which it decodes the example. Nil means the defaults.
+	// Options are the options of the kind with which it decodes the example. Nil means the
+	// defaults.
 	Options any
 	// Class is the class of versions that Options need. Empty means the kind's class.
 	Class Class
 	// Change is a realistic change of the upstream.
 	Change Change
 	// Write makes the body of a message, without envelopes. [Format.Decode] under the same settings
-	// returns the same change. If that is impossible, the error says which setting, or which field of
-	// the change, is the reason. Write is nil if the kind has no example.
+	// returns the same change. If that is impossible, the error says which setting, or which field
+	// of the change, is the reason. Write is nil if the kind has no example.
 	Write func(Settings, Change) (string, error)
 }
 
-// Message returns the body of the example, which the kind decodes with Options. It returns "" if the
-// kind has no example. It panics if the kind cannot write its own example; package sourcetest finds
-// such a kind.
+// Message returns the body of the example, which the kind decodes with Options. It returns "" if
+// the kind has no example. It panics if the kind cannot write its own example; package sourcetest
+// finds such a kind.
 func (k Kind) Message() string {
 	if k.Example.Write == nil {
 		return ""
@@ -56,8 +57,8 @@ type Change struct {
 	// Data is the content of a put, a JSON object. If it is empty, the message has only the content
 	// that its form requires.
 	Data string
-	// Bucket is the bucket of the objects, for the kind s3. If it is empty, the kind uses a bucket for
-	// examples.
+	// Bucket is the bucket of the objects, for the kind s3. If it is empty, the kind uses a bucket
+	// for examples.
 	Bucket string
 }
 

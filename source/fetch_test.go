@@ -64,8 +64,8 @@ func TestAnEventThatIsFetchedNeedsNothingButIdentityAndVersion(t *testing.T) {
 	}
 }
 
-// The order key must not depend on the setting fetch. Otherwise, lull would write all documents again
-// after the setting was turned on.
+// The order key must not depend on the setting fetch. Otherwise, lull would write all documents
+// again after the setting was turned on.
 func TestFetchChangesNoOrderKey(t *testing.T) {
 	t.Parallel()
 	body := `{"type":"doc.changed","subject":"a","sequence":"3","data":{"title":"T"}}`
@@ -94,8 +94,8 @@ func TestAnIDThatCouldLeaveItsPlaceIsRefused(t *testing.T) {
 	}
 }
 
-// TestNoIDLeavesItsSegment reads the address as a server does. It also reads the address as a server
-// that unescapes too often.
+// TestNoIDLeavesItsSegment reads the address as a server does. It also reads the address as a
+// server that unescapes too often.
 func TestNoIDLeavesItsSegment(t *testing.T) {
 	t.Parallel()
 	set := sourcetest.New(t, pulled)
@@ -155,7 +155,8 @@ func TestWhatIsFetchedIsComparedWithItsEvent(t *testing.T) {
 			"epoch", touched(`"sequence":"5","time":"2026-11-20T16:00:00Z","mode":"resync",` +
 				`"resyncrun":"01JD2V6Y5T3KQ8Z4M7N9P0R1S2"`), `{"v":5}`, false, `{"v":5}`, "",
 		},
-		// If documents are fetched, the projection makes the document even for a kind with its own documents.
+		// If documents are fetched, the projection makes the document even for a kind with its own
+		// documents.
 		"a kind's own document": {
 			"govuk", `{"content_id":"4e8a7bfd-7a1c-4a9f-9f5b-0a5f0bb7cb7e","document_type":"guide","locale":"en",` +
 				`"payload_version":"7","base_path":"/x","title":"old"}`, `{"title":"new","payload_version":8}`, false,

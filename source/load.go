@@ -14,8 +14,8 @@ import (
 // permanent. Any other error may be temporary, and becomes an Invalid that is Transient.
 type Loader func(ctx context.Context, bucket, key string) ([]byte, error)
 
-// WithLoader returns a set that also decodes messages whose body is a pointer to an object in S3. The
-// object must be in a place that payload.allow lists.
+// WithLoader returns a set that also decodes messages whose body is a pointer to an object in S3.
+// The object must be in a place that payload.allow lists.
 func (s *Set) WithLoader(load Loader) *Set {
 	with := *s
 	with.load, with.loaded = load, new(sync.Mutex)

@@ -22,10 +22,11 @@ type Match struct {
 	Named bool `json:"named"`
 	// Sink is the name of the sink in whose queues the message is.
 	Sink string `json:"sink"`
-	// Topic is the ARN of the SNS topic that delivered the message, with raw delivery off. For Kafka,
-	// Topic is the name of the topic that a pipe read.
+	// Topic is the ARN of the SNS topic that delivered the message, with raw delivery off. For
+	// Kafka, Topic is the name of the topic that a pipe read.
 	Topic string `json:"topic"`
-	// Bus is the source of an EventBridge event, such as aws.s3. DetailType is the event's detail-type.
+	// Bus is the source of an EventBridge event, such as aws.s3. DetailType is the event's
+	// detail-type.
 	Bus        string `json:"bus"`
 	DetailType string `json:"detailType"`
 	// Bucket is the bucket of the object whose change in S3 the message reports.
@@ -64,10 +65,10 @@ func (m Match) envelopes() (n int) {
 	return n
 }
 
-// reads reports whether the rule's stream is the stream that a pipe read. The ARN of a table's stream
-// changes if the stream is switched off and on, so the ARN of the table also matches. For a record
-// that a consumer of a stream read, the ARN of the stream matches, because AWS does not document
-// whether the record names the stream or the consumer.
+// reads reports whether the rule's stream is the stream that a pipe read. The ARN of a table's
+// stream changes if the stream is switched off and on, so the ARN of the table also matches. For a
+// record that a consumer of a stream read, the ARN of the stream matches, because AWS does not
+// document whether the record names the stream or the consumer.
 func (m Match) reads(stream string) bool {
 	return m.Stream == stream || strings.HasPrefix(stream, m.Stream+"/stream/") ||
 		strings.HasPrefix(stream, m.Stream+"/consumer/")
@@ -121,8 +122,8 @@ type Choice struct {
 	Rule string
 	// Origin is where the message comes from, according to its envelopes.
 	Origin event.Origin
-	// Missed lists the rules that were tried before, each with the requirements that the message does
-	// not meet.
+	// Missed lists the rules that were tried before, each with the requirements that the message
+	// does not meet.
 	Missed []Miss
 	// Invalid says why the message is refused before it is decoded. It is nil if it is not refused.
 	Invalid *event.Invalid
@@ -174,8 +175,8 @@ func sortRules(sources map[string]Settings) (rules []sourceRule, opens bool) {
 	return rules, opens
 }
 
-// At returns the set that decodes the messages in the queues of one sink. If a collection has several
-// sinks, the events name the document's row of this sink.
+// At returns the set that decodes the messages in the queues of one sink. If a collection has
+// several sinks, the events name the document's row of this sink.
 func (s *Set) At(sink string) *Set {
 	at := *s
 	at.sink = sink
@@ -251,8 +252,8 @@ func (s *Set) SourceOf(m event.Message) string {
 	return src.rules.Name
 }
 
-// match returns the name of the source that the rules choose for a message. It also returns the sink
-// that the matching rule names, or "".
+// match returns the name of the source that the rules choose for a message. It also returns the
+// sink that the matching rule names, or "".
 func (s *Set) match(m event.Message, named string) (name, sink string) {
 	var origin event.Origin
 	if s.readsEnvelopes && len(m.Body) <= event.MaxBodyBytes {

@@ -13,8 +13,8 @@ import (
 // piped reports whether the rule requires that EventBridge Pipes read the message.
 func (m Match) piped() bool { return m.Stream != "" || m.Queue != "" || m.Topic != "" && !m.fromSNS() }
 
-// fromSNS reports whether the rule's topic is a topic of SNS. A topic of SNS has an ARN, and a topic
-// of Kafka has only a name.
+// fromSNS reports whether the rule's topic is a topic of SNS. A topic of SNS has an ARN, and a
+// topic of Kafka has only a name.
 func (m Match) fromSNS() bool { return strings.HasPrefix(m.Topic, "arn:") }
 
 // pipe wraps a body in the record that a pipe sends, with the names that the rule requires. The

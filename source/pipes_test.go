@@ -54,8 +54,8 @@ func TestMessagesForARuleOfAPipeAreWhatThePipeSends(t *testing.T) {
 	}
 }
 
-// A record's position orders the record among the records of its partition. A copy of the message in
-// a resync run keeps the position.
+// A record's position orders the record among the records of its partition. A copy of the message
+// in a resync run keeps the position.
 func TestAResyncKeepsThePlaceInTheStream(t *testing.T) {
 	t.Parallel()
 	set := sourcetest.New(t, pipes.Settings)

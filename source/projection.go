@@ -15,9 +15,9 @@ import (
 // back from a sink, the key is removed.
 const reserved = "_lull"
 
-// tree is a projection: the pointers of a source, as a tree of their tokens. A value keeps its place:
-// /details/title becomes {"details":{"title":...}}, and an element of an array stays in an array.
-// Values are copied byte for byte. A nil tree means that there is no projection.
+// tree is a projection: the pointers of a source, as a tree of their tokens. A value keeps its
+// place: /details/title becomes {"details":{"title":...}}, and an element of an array stays in an
+// array. Values are copied byte for byte. A nil tree means that there is no projection.
 type tree struct {
 	token    string
 	leaf     bool // the whole value belongs to the document
@@ -82,8 +82,8 @@ func (t *tree) appendSelected(out []byte, v gjson.Result) []byte {
 	case t.leaf:
 		return appendRaw(out, v)
 	case v.IsObject():
-		// If two members have the same name, the last member counts. The document has its members in
-		// the order of the settings.
+		// If two members have the same name, the last member counts. The document has its members
+		// in the order of the settings.
 		found := make([]gjson.Result, len(t.children))
 		for name, value := range v.ForEach {
 			if c := t.find(name.Str); c >= 0 {
@@ -109,8 +109,8 @@ func (t *tree) appendSelected(out []byte, v gjson.Result) []byte {
 	return out // the pointer leads into a scalar, which has no parts
 }
 
-// appendPart appends a member or an element, and a comma before it if needed. If add appends nothing,
-// appendPart appends nothing. The argument name is the member's name in JSON.
+// appendPart appends a member or an element, and a comma before it if needed. If add appends
+// nothing, appendPart appends nothing. The argument name is the member's name in JSON.
 func appendPart(out []byte, name string, v gjson.Result, add func([]byte, gjson.Result) []byte) []byte {
 	start := len(out)
 	if !isOpen(out) {

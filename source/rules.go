@@ -11,9 +11,9 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Rules are the settings of one source, with the functions that a format needs to make document ids,
-// to check references and to make a projection. Most formats embed Rules, and so have the method
-// [Rules.Document].
+// Rules are the settings of one source, with the functions that a format needs to make document
+// ids, to check references and to make a projection. Most formats embed Rules, and so have the
+// method [Rules.Document].
 type Rules struct {
 	// Name is the source's name in the settings.
 	Name string
@@ -28,8 +28,9 @@ type Rules struct {
 	projection *tree // nil if the document is the whole payload
 }
 
-// Place is a place in S3 that a reference may point to: the keys of a bucket in the folder Prefix. If
-// Prefix is empty, all keys of the bucket are allowed. The prefix "a" does not allow keys in "ab/".
+// Place is a place in S3 that a reference may point to: the keys of a bucket in the folder Prefix.
+// If Prefix is empty, all keys of the bucket are allowed. The prefix "a" does not allow keys in
+// "ab/".
 type Place struct{ Bucket, Prefix string }
 
 func (p Place) holds(bucket, key string) bool {
@@ -61,8 +62,8 @@ func newRules(c Config, name string) (*Rules, error) {
 	}, nil
 }
 
-// Document returns the parts of the payload that the source's projection names. Without a projection,
-// it returns the whole payload.
+// Document returns the parts of the payload that the source's projection names. Without a
+// projection, it returns the whole payload.
 func (r *Rules) Document(data string) ([]byte, *event.Invalid) { return r.projection.object(data) }
 
 // Keeps reports whether a member of the payload, or a part of the member, belongs to the document.
@@ -97,8 +98,8 @@ func (r *Rules) DocID(collection, field, text string) (event.DocID, *event.Inval
 	return doc, nil
 }
 
-// Allowed returns nil if events of the source may refer to an object in S3. Otherwise it returns the
-// reason.
+// Allowed returns nil if events of the source may refer to an object in S3. Otherwise it returns
+// the reason.
 func (r *Rules) Allowed(field, bucket, key string) *event.Invalid {
 	for _, place := range r.places {
 		if place.holds(bucket, key) {

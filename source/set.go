@@ -48,8 +48,8 @@ type Config struct {
 	Added map[string][]string
 	// EnvelopeDepth is how many envelopes are unwrapped.
 	EnvelopeDepth int
-	// Places returns the places in S3 to which the events of a source may refer. Hosts are the hosts to
-	// which events may refer by https.
+	// Places returns the places in S3 to which the events of a source may refer. Hosts are the
+	// hosts to which events may refer by https.
 	Places func(source string) []Place
 	Hosts  []string
 	// Unlinked allows sources of kinds that this program does not link: their messages are invalid.
@@ -57,8 +57,8 @@ type Config struct {
 	Unlinked bool
 }
 
-// New builds all sources of the settings, whose type is internal to lull. An error names every source
-// that cannot be built.
+// New builds all sources of the settings, whose type is internal to lull. An error names every
+// source that cannot be built.
 func New(settings interface{ SourceConfig() Config }) (*Set, error) {
 	c := settings.SourceConfig()
 	names := slices.Sorted(maps.Keys(c.Sources))
@@ -187,8 +187,8 @@ func (s *Set) row(doc event.DocID) event.DocID {
 }
 
 // Document makes the JSON object to write for a put: the projection of e.Data. If the event has a
-// DataRef, the caller has loaded e.Data before. The result never has the key _lull, which only sinks
-// may write. An error is an *event.Invalid, and a retry would return the same error.
+// DataRef, the caller has loaded e.Data before. The result never has the key _lull, which only
+// sinks may write. An error is an *event.Invalid, and a retry would return the same error.
 func (s *Set) Document(m event.Message, e event.Event) ([]byte, error) {
 	src, bad := s.choose(m)
 	if bad != nil {

@@ -13,35 +13,35 @@ import (
 type Settings struct {
 	// Kind is the name of the format; required.
 	Kind string `json:"kind"`
-	// Class is how the versions of the source compare. The default depends on the kind. It is time if
-	// NoVersion is arrival, and int if NoVersion is position.
+	// Class is how the versions of the source compare. The default depends on the kind. It is time
+	// if NoVersion is arrival, and int if NoVersion is position.
 	Class Class `json:"class"`
-	// Epoch is a number that an operator raises after the upstream was restored from a backup and its
-	// counter went back. Default 0.
+	// Epoch is a number that an operator raises after the upstream was restored from a backup and
+	// its counter went back. Default 0.
 	Epoch uint32 `json:"epoch"`
 	// NoVersion is what happens to an event without a version. Default "refuse".
 	NoVersion NoVersion `json:"noVersion"`
 	// MaxVersion is the greatest version that events of the source may have, as the upstream writes
 	// it. If it is empty, every version is allowed.
 	MaxVersion string `json:"maxVersion"`
-	// MaxAhead bounds a version of the class time: it may be at most MaxAhead later than the time at
-	// which its message was sent. Default 1 day.
+	// MaxAhead bounds a version of the class time: it may be at most MaxAhead later than the time
+	// at which its message was sent. Default 1 day.
 	MaxAhead time.Duration `json:"maxAhead"`
 	// Collection is the collection of events that do not name one. Default: the config's
 	// DefaultCollection.
 	Collection string `json:"collection"`
-	// Collections lists the collections that events of the source may name. If it is empty, they may
-	// name every collection of the config, or any collection if the config lists none.
+	// Collections lists the collections that events of the source may name. If it is empty, they
+	// may name every collection of the config, or any collection if the config lists none.
 	Collections []string `json:"collections"`
-	// Match lists the rules that give messages to the source. More specific rules are tried first. The
-	// default source decodes a message that no rule of any source matches.
+	// Match lists the rules that give messages to the source. More specific rules are tried first.
+	// The default source decodes a message that no rule of any source matches.
 	Match []Match `json:"match"`
 	// Projection lists JSON pointers to the parts of the payload that become the document. If it is
 	// empty, the whole payload becomes the document.
 	Projection []string `json:"projection"`
 
-	// Fetch says where lull loads the newest state of documents. If it is nil, the events contain the
-	// documents.
+	// Fetch says where lull loads the newest state of documents. If it is nil, the events contain
+	// the documents.
 	Fetch *Fetch `json:"fetch"`
 
 	// Options are the options of the kind, of the same struct type as [Kind.Options]. Nil means the
@@ -68,18 +68,18 @@ type NoVersion string
 const (
 	// NoVersionRefuse makes an event without a version a dead letter.
 	NoVersionRefuse NoVersion = "refuse"
-	// NoVersionArrival takes the time at which the message was sent as the version: the last arrival
-	// wins.
+	// NoVersionArrival takes the time at which the message was sent as the version: the last
+	// arrival wins.
 	NoVersionArrival NoVersion = "arrival"
-	// NoVersionPosition takes the record's position in its stream as the version. That is the offset
-	// of Kafka, of the class int, or the sequence number of Kinesis, of the class lex. A position
-	// orders only the records of one partition or shard, so all records of a key must be in the same
-	// one.
+	// NoVersionPosition takes the record's position in its stream as the version. That is the
+	// offset of Kafka, of the class int, or the sequence number of Kinesis, of the class lex. A
+	// position orders only the records of one partition or shard, so all records of a key must be
+	// in the same one.
 	NoVersionPosition NoVersion = "position"
 )
 
-// Complete fills in the empty settings that follow from the kind. If the kind is not registered, the
-// class is int.
+// Complete fills in the empty settings that follow from the kind. If the kind is not registered,
+// the class is int.
 func (s Settings) Complete() Settings {
 	kind, ok := Lookup(s.Kind)
 	s.NoVersion = cmp.Or(s.NoVersion, NoVersionRefuse)

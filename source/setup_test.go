@@ -58,8 +58,8 @@ func TestEnvelopes(t *testing.T) { sourcetest.Run(t, envelopes) }
 
 func FuzzEnvelopes(f *testing.F) { sourcetest.Fuzz(f, envelopes) }
 
-// parsed builds the sources of settings without a change. sourcetest.New would also let messages name
-// their source.
+// parsed builds the sources of settings without a change. sourcetest.New would also let messages
+// name their source.
 func parsed(t testing.TB, settings string) *source.Set {
 	t.Helper()
 	c, err := yamlfile.Parse([]byte(settings))

@@ -13,9 +13,9 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Invalid says that a field of an event is missing or wrong. The problem says what is allowed. Quote
-// a value with [event.Quote], and only if the value identifies something, because problems are
-// logged.
+// Invalid says that a field of an event is missing or wrong. The problem says what is allowed.
+// Quote a value with [event.Quote], and only if the value identifies something, because problems
+// are logged.
 func Invalid(field, format string, args ...any) *event.Invalid {
 	return &event.Invalid{Reason: event.Contract, Field: field, Problem: fmt.Sprintf(format, args...)}
 }
@@ -36,8 +36,8 @@ func Object(b event.Body) *event.Invalid {
 	return nil
 }
 
-// Identity reads a text or number that identifies a document. It refuses half a surrogate pair. Each
-// such half is read as U+FFFD, so two different ids would become one document.
+// Identity reads a text or number that identifies a document. It refuses half a surrogate pair.
+// Each such half is read as U+FFFD, so two different ids would become one document.
 func Identity(field string, v gjson.Result) (string, *event.Invalid) {
 	switch v.Type {
 	case gjson.String:
@@ -88,8 +88,8 @@ func ResyncRun(v gjson.Result) (event.Run, *event.Invalid) {
 }
 
 // Instant reads a time in RFC 3339. If digits is true, the value may also be a number that counts
-// milliseconds since 1970, or smaller units if the field's name ends in _us or _ns, as in Debezium. A
-// missing value and null give the zero time.
+// milliseconds since 1970, or smaller units if the field's name ends in _us or _ns, as in Debezium.
+// A missing value and null give the zero time.
 func Instant(field string, v gjson.Result, digits bool) (t time.Time, f *event.Invalid) {
 	var err error
 	sent := v.Str
@@ -117,7 +117,8 @@ var escapeKey = strings.NewReplacer(`\`, `\\`, `|`, `\|`)
 const MaxColumns = 64
 
 // JoinKey makes one text from a key of several columns: the values in the order of the columns'
-// names, joined by |. Inside a value, | and \ are escaped by \, so that two keys never become one id.
+// names, joined by |. Inside a value, | and \ are escaped by \, so that two keys never become one
+// id.
 func JoinKey(columns map[string]string) string {
 	values := make([]string, 0, len(columns))
 	for _, name := range slices.Sorted(maps.Keys(columns)) {

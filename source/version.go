@@ -100,8 +100,8 @@ func (r *Rules) otherClass(text string) string {
 // runField is the name of the field with the resync run in messages.
 const runField = "resyncrun"
 
-// maxRunAhead is how much later than its message a resync run may appear to have started, because the
-// clocks of two machines differ.
+// maxRunAhead is how much later than its message a resync run may appear to have started, because
+// the clocks of two machines differ.
 const maxRunAhead = time.Hour
 
 // isAhead reports whether a version of the class time is too far in the future, compared with the
@@ -111,10 +111,10 @@ func (r *Rules) isAhead(sent time.Time, v shard.Version) bool {
 	return err == nil && v.Compare(latest) > 0
 }
 
-// checkBounds refuses an event that would make every later event of its document stale. It refuses a
-// version above maxVersion. It also refuses a time or a resync run that is far later than the time at
-// which this copy of the message was sent, if that time is known. It accepts a copy that is sent when
-// the time of the version has come.
+// checkBounds refuses an event that would make every later event of its document stale. It refuses
+// a version above maxVersion. It also refuses a time or a resync run that is far later than the
+// time at which this copy of the message was sent, if that time is known. It accepts a copy that is
+// sent when the time of the version has come.
 func (r *Rules) checkBounds(sent time.Time, v shard.Version, d *Draft) *event.Invalid {
 	if r.greatest != (shard.Version{}) && v.Compare(r.greatest) > 0 {
 		return VersionInvalid(d.Version.Field, "version %s is above sources.%s.maxVersion (%s): "+
@@ -136,8 +136,8 @@ func (r *Rules) checkBounds(sent time.Time, v shard.Version, d *Draft) *event.In
 	return nil
 }
 
-// checkObject checks the version of an object of many documents, and returns nil if it is within the
-// bounds. A version that is too great would make every later object stale.
+// checkObject checks the version of an object of many documents, and returns nil if it is within
+// the bounds. A version that is too great would make every later object stale.
 func (r *Rules) checkObject(m *event.Message, d *Draft) *event.Invalid {
 	v, err := parse(r.class, d.Version.Field, d.Object.Version)
 	if err != nil {

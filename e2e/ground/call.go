@@ -24,8 +24,8 @@ import (
 // The tests also call services that lull itself never calls. They send signed requests without an
 // SDK, because the SDKs of these services would be dependencies of lull's module.
 
-// caller limits the time of every request of the tests, so that an emulator which hangs does not hang
-// the tests.
+// caller limits the time of every request of the tests, so that an emulator which hangs does not
+// hang the tests.
 var caller = &http.Client{Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 
 // Query sends a request to a service with the query protocol (SNS, IAM, CloudFormation, STS), and

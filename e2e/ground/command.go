@@ -34,8 +34,8 @@ func (s *Stack) Says(t testing.TB, code int, text string, args ...string) {
 	s.SaysTo(t, nil, "", code, text, args...)
 }
 
-// SaysTo is Says with other credentials and with a standard input. If who is nil, the command has the
-// credentials of the account's owner.
+// SaysTo is Says with other credentials and with a standard input. If who is nil, the command has
+// the credentials of the account's owner.
 func (s *Stack) SaysTo(t testing.TB, who Who, input string, code int, text string, args ...string) {
 	t.Helper()
 	a := s.LullAs(t, who, input, args...)
@@ -62,8 +62,8 @@ func (s *Stack) Role(t testing.TB, what string) Who {
 	}
 }
 
-// LullAs is Lull with other credentials and with a standard input. If who is nil, the command has the
-// credentials of the account's owner.
+// LullAs is Lull with other credentials and with a standard input. If who is nil, the command has
+// the credentials of the account's owner.
 func (s *Stack) LullAs(t testing.TB, who Who, input string, args ...string) Answer {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -102,9 +102,9 @@ func File(t testing.TB, name, text string) string {
 	return path
 }
 
-// SameBody reports whether a parked body equals the sent body, byte for byte. On servers that run.sh
-// did not start, it compares the JSON values. The official image of LocalStack decodes a body and
-// encodes it again before it invokes a function, but AWS does not.
+// SameBody reports whether a parked body equals the sent body, byte for byte. On servers that
+// run.sh did not start, it compares the JSON values. The official image of LocalStack decodes a
+// body and encodes it again before it invokes a function, but AWS does not.
 func (s *Stack) SameBody(got, sent string) bool {
 	if got == sent || s.ours {
 		return got == sent

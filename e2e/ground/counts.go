@@ -48,9 +48,9 @@ func (s *Stack) Counted(t testing.TB, before Counts, name string, want int) {
 	s.counted(t, before, want, name)
 }
 
-// Done waits until this number of messages has been deleted since before. index deletes a message, or
-// receive does: a message that was superseded leaves its flight, and receive acknowledges it when it
-// is visible again (ADR 0028).
+// Done waits until this number of messages has been deleted since before. index deletes a message,
+// or receive does: a message that was superseded leaves its flight, and receive acknowledges it
+// when it is visible again (ADR 0028).
 func (s *Stack) Done(t testing.TB, before Counts, want int) {
 	t.Helper()
 	s.counted(t, before, want, "Deleted", "Stale")

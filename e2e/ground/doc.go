@@ -3,9 +3,10 @@
 //
 // The package promises:
 //
-//   - It sends requests of AWS only to the endpoint in AWS_ENDPOINT_URL, and refuses to start without
-//     this variable. So a mistake cannot reach a real account.
-//   - A test never waits without a deadline. If the deadline passes, the test prints what it saw last.
+//   - It sends requests of AWS only to the endpoint in AWS_ENDPOINT_URL, and refuses to start
+//     without this variable. So a mistake cannot reach a real account.
+//   - A test never waits without a deadline. If the deadline passes, the test prints what it saw
+//     last.
 //   - A test reads only what an operator can read: queues, rows, logs and the sink. It never looks
 //     inside a function.
 package ground

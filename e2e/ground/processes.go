@@ -34,7 +34,8 @@ func Script(t testing.TB, name string, args ...string) {
 }
 
 // Freeze halts the process of OpenSearch at any point of its work. The process then accepts
-// connections, but never answers. It continues when the returned function is called or the test ends.
+// connections, but never answers. It continues when the returned function is called or the test
+// ends.
 func (s *Search) Freeze(t testing.TB) (thaw func()) {
 	t.Helper()
 	return Halt(t, Process(t, "opensearch", "pid"))

@@ -38,10 +38,11 @@ type Settings struct {
 	Default bool
 	// CMS is the address from which the source cms of a default stack fetches documents.
 	CMS string
-	// First selects a stack with a collection that has two sinks. It is the address of the first sink.
+	// First selects a stack with a collection that has two sinks. It is the address of the first
+	// sink.
 	First string
-	// Hook selects a stack with a collection whose second sink is a webhook. It is the address of the
-	// webhook's receiver.
+	// Hook selects a stack with a collection whose second sink is a webhook. It is the address of
+	// the webhook's receiver.
 	Hook string
 	// Archive turns on the archive, in which receive keeps the received messages.
 	Archive bool

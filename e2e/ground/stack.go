@@ -175,8 +175,8 @@ func (s *Stack) Begun(t testing.TB, events ...Event) Counts {
 	return s.Counts(t)
 }
 
-// Settled waits until these versions of a collection are committed and every queue is empty. It fails
-// the test unless the sink has exactly these versions.
+// Settled waits until these versions of a collection are committed and every queue is empty. It
+// fails the test unless the sink has exactly these versions.
 func (s *Stack) Settled(t testing.TB, collection string, want map[string]int) {
 	t.Helper()
 	for id, version := range want {
@@ -195,8 +195,9 @@ func (s *Stack) Wrote(t testing.TB, collection string, before, want int) {
 	}
 }
 
-// Holds fails the test unless the sink has exactly these versions, by id. The external version of each
-// document must be the fence that lull wrote, and its order key must be the committed key of its row.
+// Holds fails the test unless the sink has exactly these versions, by id. The external version of
+// each document must be the fence that lull wrote, and its order key must be the committed key of
+// its row.
 func (s *Stack) Holds(t testing.TB, collection string, want map[string]int) {
 	t.Helper()
 	hits := s.Search.Documents(t, s.Index(collection))

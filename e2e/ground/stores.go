@@ -136,8 +136,8 @@ func (s *Stack) logged(ctx context.Context, keep keep) error {
 	return nil
 }
 
-// executed passes the inputs and outputs of all executions of the stack's state machines to keep. AWS
-// keeps those of Standard executions; an Express execution has only a log.
+// executed passes the inputs and outputs of all executions of the stack's state machines to keep.
+// AWS keeps those of Standard executions; an Express execution has only a log.
 func (s *Stack) executed(ctx context.Context, keep keep) error {
 	machines := sfn.NewListStateMachinesPaginator(s.Steps, &sfn.ListStateMachinesInput{})
 	for machines.HasMorePages() {

@@ -21,10 +21,10 @@ import (
 )
 
 // DeployPlain deploys a stack to an emulator that enforces IAM. The template has no policies that
-// demand TLS. It also has no alarms and no dashboard, because the emulator does not support all their
-// types. The account is prepared without `cdk bootstrap`, because the emulator denies requests that
-// the policies of the bootstrap roles allow. Without these roles, the CDK command uses the
-// credentials of its caller.
+// demand TLS. It also has no alarms and no dashboard, because the emulator does not support all
+// their types. The account is prepared without `cdk bootstrap`, because the emulator denies
+// requests that the policies of the bootstrap roles allow. Without these roles, the CDK command
+// uses the credentials of its caller.
 func (g *Ground) DeployPlain(ctx context.Context, settings Settings) (*Stack, error) {
 	return g.deployPlain(ctx, settings, g.now)
 }
@@ -55,7 +55,8 @@ func (g *Ground) deployPlain(ctx context.Context, settings Settings, b build) (*
 	if err := s.plain(ctx, b); err != nil {
 		return nil, err
 	}
-	// The emulator's CloudFormation does not set the table's TTL, and `lull doctor` would report that.
+	// The emulator's CloudFormation does not set the table's TTL, and `lull doctor` would report
+	// that.
 	_, err = dynamodb.NewFromConfig(g.Account).UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
 		TableName: aws.String(s.Names.Table()), TimeToLiveSpecification: &types.TimeToLiveSpecification{
 			AttributeName: aws.String(string(shard.AttrExpiresAt)), Enabled: aws.Bool(true),

@@ -16,8 +16,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// A test about something that takes weeks changes the times in the table, as if the weeks had passed.
-// Everything else in the tests runs in real time.
+// A test about something that takes weeks changes the times in the table, as if the weeks had
+// passed. Everything else in the tests runs in real time.
 
 // Age makes the row of a document older. Nothing may be pending for the document.
 func (s *Stack) Age(t testing.TB, key shard.DocID, by time.Duration) {
@@ -43,8 +43,8 @@ func (s *Stack) Lease(t testing.TB, key shard.DocID, length time.Duration) {
 		})
 }
 
-// Schema sets the schema number of a row, as if code with this schema had written the row. 0 removes
-// the number, as in rows of code that wrote no schema number.
+// Schema sets the schema number of a row, as if code with this schema had written the row. 0
+// removes the number, as in rows of code that wrote no schema number.
 func (s *Stack) Schema(t testing.TB, key shard.DocID, schema int64) {
 	t.Helper()
 	attrs := map[string]string{"#schema": string(shard.AttrSchema)}
@@ -64,8 +64,8 @@ func (s *Stack) Forget(t testing.TB, key shard.DocID) {
 	Must(t, err)
 }
 
-// ForgetPass makes the next run of prune read all rows, which otherwise happens once a day. The rule
-// that starts prune must be off.
+// ForgetPass makes the next run of prune read all rows, which otherwise happens once a day. The
+// rule that starts prune must be off.
 func (s *Stack) ForgetPass(t testing.TB) {
 	t.Helper()
 	Until(t, "no run of prune is under way", func() (bool, string) {

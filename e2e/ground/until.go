@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// pace is the time between two checks of a condition. It is not shorter, because emulators share two
-// cores with the functions that they run.
+// pace is the time between two checks of a condition. It is not shorter, because emulators share
+// two cores with the functions that they run.
 const pace = 250 * time.Millisecond
 
 // Patience is the time limit for everything that a test waits for, unless the test is about time.
@@ -51,8 +51,8 @@ func wait(limit time.Duration, ask func() (yes bool, saw string)) (saw string, o
 	}
 }
 
-// Long skips a test in CI, where all tests together have half an hour. `make e2e` and the nightly job
-// run the test.
+// Long skips a test in CI, where all tests together have half an hour. `make e2e` and the nightly
+// job run the test.
 func Long(t testing.TB) {
 	t.Helper()
 	if testing.Short() {

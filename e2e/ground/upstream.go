@@ -133,8 +133,8 @@ func (s *Stack) Spread(t testing.TB, events ...Event) {
 	Must(t, errors.Join(errs...))
 }
 
-// Wrapped publishes texts to an SNS topic. The topic delivers them to the live queue in an envelope,
-// because its subscription has no raw delivery.
+// Wrapped publishes texts to an SNS topic. The topic delivers them to the live queue in an
+// envelope, because its subscription has no raw delivery.
 func (s *Stack) Wrapped(t testing.TB, topic string, texts ...string) {
 	t.Helper()
 	arn, err := s.topic(t.Context(), s.Config.Stack+"-"+topic)

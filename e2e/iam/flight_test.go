@@ -12,8 +12,8 @@ import (
 )
 
 // While the sink is away, a flight extends the visibility of its messages and continues as a new
-// execution, with the rights of index. Without one of these rights, index says what it cannot do, and
-// the messages are received again.
+// execution, with the rights of index. Without one of these rights, index says what it cannot do,
+// and the messages are received again.
 func TestAFlightThatOutlivesItsExecution(t *testing.T) {
 	s := stack
 	s.NeedServers(t)

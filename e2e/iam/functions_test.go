@@ -28,8 +28,8 @@ func (o grant) String() string { return fmt.Sprintf("%s %s %s", o.function, o.st
 // lullMetric is the prefix of a metric of the functions, as Stack.Watches needs it.
 const lullMetric = "lull "
 
-// notTakenAway lists the actions that TestOneActionLess does not remove, with the reason: another test
-// removes the action, or the emulator does not require it.
+// notTakenAway lists the actions that TestOneActionLess does not remove, with the reason: another
+// test removes the action, or the emulator does not require it.
 var notTakenAway = map[grant]string{
 	{names.Index, "ContinueFlights", "s3:PutObject"}:              "TestAFlightThatOutlivesItsExecution",
 	{names.Index, "StartFlights", "states:StartExecution"}:        "TestAFlightThatOutlivesItsExecution",
@@ -256,7 +256,8 @@ func pointerBody(address string) string {
 }
 
 // If prune lacks an action, it says which part failed, and does the other parts. When the action is
-// restored, prune does the failed part. The alarm of prune goes off if it fails for three intervals.
+// restored, prune does the failed part. The alarm of prune goes off if it fails for three
+// intervals.
 func TestPruneWithOneActionLess(t *testing.T) {
 	s := stack
 	s.PruneRule(t, false)
@@ -341,8 +342,8 @@ func TestPruneWithOneActionLess(t *testing.T) {
 	s.Drained(t)
 }
 
-// deadLetterOf waits until there is a parked dead letter whose body names the collection, and returns
-// it.
+// deadLetterOf waits until there is a parked dead letter whose body names the collection, and
+// returns it.
 func deadLetterOf(t *testing.T, s *ground.Stack, c string) operate.Letter {
 	t.Helper()
 	var found operate.Letter

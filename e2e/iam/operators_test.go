@@ -37,8 +37,8 @@ func TestEveryCommandUnderItsRole(t *testing.T) {
 		refuse(refused, input, args...)
 		s.SaysTo(t, may, input, 0, says, args...)
 	}
-	// index does the same with index check or index repair. It repeats the command while documents are
-	// in motion.
+	// index does the same with index check or index repair. It repeats the command while documents
+	// are in motion.
 	index := func(refused, may ground.Who, says, verb string) {
 		t.Helper()
 		args := []string{"index", verb, c}
@@ -83,7 +83,8 @@ func TestEveryCommandUnderItsRole(t *testing.T) {
 	run(reader, repairer, "", "dropped: 1", "dead", "drop", id)
 	s.SaysTo(t, repairer, "", 4, "", "dead", "show", id)
 
-	// After the rescue, two flights have the same manifest. The row allows only one of them to write.
+	// After the rescue, two flights have the same manifest. The row allows only one of them to
+	// write.
 	s.Direct(t, ground.Event{Collection: c, ID: "rescued", Version: 1})
 	s.Pending(t, ground.Key(c, "rescued"), 1)
 	run(reader, repairer, "", "", "rescue", s.Row(t, ground.Key(c, "rescued")).Flight)

@@ -32,8 +32,8 @@ func waitForDecision(t testing.TB, s *ground.Stack, since time.Time, step journa
 	})
 }
 
-// runPrune runs prune now, even if it ran shortly before, and returns the error of the run. The rule
-// that starts prune must be off.
+// runPrune runs prune now, even if it ran shortly before, and returns the error of the run. The
+// rule that starts prune must be off.
 func runPrune(t testing.TB, s *ground.Stack) error {
 	t.Helper()
 	s.Forget(t, shard.RunRow("prune-"+ground.Sink))

@@ -31,8 +31,8 @@ type load struct {
 // loadDocuments is the number of documents that a load changes in turn.
 const loadDocuments = 20
 
-// startLoad starts to send ten versions a second. Some versions are sent late, or twice. The load ends
-// with the test.
+// startLoad starts to send ten versions a second. Some versions are sent late, or twice. The load
+// ends with the test.
 func startLoad(t *testing.T, s *ground.Stack, collection string) *load {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -113,8 +113,8 @@ func (l *load) versions(t *testing.T) map[string]int {
 	return all
 }
 
-// stop ends the load, waits until the newest version of each document is committed, and returns these
-// versions.
+// stop ends the load, waits until the newest version of each document is committed, and returns
+// these versions.
 func (l *load) stop(t *testing.T) map[string]int {
 	t.Helper()
 	l.end()

@@ -32,8 +32,8 @@ func currentStack(t *testing.T) *ground.Stack {
 }
 
 // With tableOutage: open, lull writes documents while the table is unreachable, and acknowledges no
-// message. When the table is reachable again, lull compares every message with the rows. If an older
-// version has undone a delete, lull writes the delete again.
+// message. When the table is reachable again, lull compares every message with the rows. If an
+// older version has undone a delete, lull writes the delete again.
 func TestOpenOutage(t *testing.T) {
 	s := currentStack(t)
 	c := s.Collection("open")
@@ -75,9 +75,9 @@ func TestOpenOutage(t *testing.T) {
 	s.Never(t, before, "DeadLettered", "SinkNewer", "Rejected")
 }
 
-// OpenSearch is killed while documents change continuously, and is started again with the data on its
-// disk. No acknowledged document is lost, no document returns to an older version, and there is no
-// dead letter.
+// OpenSearch is killed while documents change continuously, and is started again with the data on
+// its disk. No acknowledged document is lost, no document returns to an older version, and there is
+// no dead letter.
 func TestKilledSinkLosesNothing(t *testing.T) {
 	s := currentStack(t)
 	s.NeedServers(t)

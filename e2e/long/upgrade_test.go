@@ -23,8 +23,8 @@ func TestMain(m *testing.M) {
 }
 
 // The stack is upgraded and rolled back while documents change continuously. No change is lost, and
-// the sink never returns to an older version. Each build reads the rows, manifests, messages and dead
-// letters of the other build.
+// the sink never returns to an older version. Each build reads the rows, manifests, messages and
+// dead letters of the other build.
 func TestUpgradeAndRollBackUnderLoad(t *testing.T) {
 	s := stack
 	c := s.Collection("upgrade")
@@ -38,8 +38,8 @@ func TestUpgradeAndRollBackUnderLoad(t *testing.T) {
 		return len(letters) == 1, fmt.Sprint(len(letters))
 	})
 	l := startLoad(t, s, c)
-	// The receive of the earlier build sends this event to its queue again, with a delay. The receive of
-	// the current build gets it.
+	// The receive of the earlier build sends this event to its queue again, with a delay. The
+	// receive of the current build gets it.
 	due := time.Now().Add(25 * time.Second)
 	s.Direct(t, ground.Event{Collection: c, ID: "later", Version: 1, NotBefore: due})
 	s.Counted(t, before, "Scheduled", 1)
@@ -78,8 +78,8 @@ func TestUpgradeAndRollBackUnderLoad(t *testing.T) {
 	}
 }
 
-// If an operator rolls back to this build, it may find rows that newer code wrote. A function does not
-// change such a row, says so, and loses no message.
+// If an operator rolls back to this build, it may find rows that newer code wrote. A function does
+// not change such a row, says so, and loses no message.
 func TestARowOfNewerCodeIsLeftAlone(t *testing.T) {
 	s := stack
 	c := s.Collection("newer")

@@ -45,8 +45,8 @@ const (
 	lookEvery = 250 * time.Millisecond
 )
 
-// TestOutages measures how late documents are. It fails only if it cannot measure, or if a document is
-// missing.
+// TestOutages measures how late documents are. It fails only if it cannot measure, or if a document
+// is missing.
 func TestOutages(t *testing.T) {
 	var away []time.Duration
 	for _, text := range strings.Split(*lengths, ",") {

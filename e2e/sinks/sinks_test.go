@@ -68,8 +68,8 @@ func randomBursts(seed uint64) (lines []timedMessage, want map[string]string) {
 	return lines, want
 }
 
-// After bursts in random order, the server has the version of each document that sorting the versions
-// gives.
+// After bursts in random order, the server has the version of each document that sorting the
+// versions gives.
 func TestLullDevEndsEqualToSorting(t *testing.T) {
 	sink, ok := os.LookupEnv("LULL_E2E_SINK")
 	if !ok {

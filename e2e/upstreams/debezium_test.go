@@ -134,8 +134,8 @@ func (c *connect) start(t testing.TB) {
 	})
 }
 
-// pipedTopic publishes the records of a Kafka topic in the form of EventBridge Pipes, until the test
-// ends.
+// pipedTopic publishes the records of a Kafka topic in the form of EventBridge Pipes, until the
+// test ends.
 type pipedTopic struct {
 	incremental, last atomic.Bool
 	records           atomic.Int64

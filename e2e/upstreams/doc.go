@@ -1,5 +1,5 @@
-// Package upstreams tests lull with real upstreams: `lull bridge` with a real RabbitMQ, and `lull dev`
-// with a real Debezium, PostgreSQL and Kafka.
+// Package upstreams tests lull with real upstreams: `lull bridge` with a real RabbitMQ, and `lull
+// dev` with a real Debezium, PostgreSQL and Kafka.
 //
 // `make e2e-upstreams` runs the tests. They need the build tag e2eupstreams and run one after the
 // other, because they kill servers.

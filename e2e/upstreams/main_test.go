@@ -66,8 +66,8 @@ func lull(t testing.TB, also []string, args ...string) *process {
 	return p
 }
 
-// cleanup kills the process when the test ends. If the test has failed, it logs the last output of the
-// process.
+// cleanup kills the process when the test ends. If the test has failed, it logs the last output of
+// the process.
 func (p *process) cleanup(t testing.TB, name string) {
 	t.Cleanup(func() {
 		p.kill() // has no effect if the process has already ended

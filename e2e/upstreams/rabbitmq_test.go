@@ -101,8 +101,8 @@ func (r rabbit) publish(t testing.TB, all []amqp.Publishing, keys []string) {
 	})
 }
 
-// count returns how many messages wait in a queue. Messages that a connection has received count only
-// after the connection was closed.
+// count returns how many messages wait in a queue. Messages that a connection has received count
+// only after the connection was closed.
 func (r rabbit) count(t testing.TB, name string) (n int) {
 	t.Helper()
 	r.withChannel(t, func(ch *amqp.Channel) error {
@@ -203,8 +203,8 @@ func (q *sqs) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(out)
 }
 
-// ackMonitor is a proxy between the bridge and RabbitMQ. It reads the frames of AMQP, and reports an
-// acknowledgement of a message that SQS has not accepted.
+// ackMonitor is a proxy between the bridge and RabbitMQ. It reads the frames of AMQP, and reports
+// an acknowledgement of a message that SQS has not accepted.
 type ackMonitor struct {
 	t     testing.TB
 	to    string
@@ -325,8 +325,8 @@ sinks:
   search: {kind: opensearch, url: "https://search.example.org", index: "lull-{collection}"}
 `
 
-// The bridge and RabbitMQ are killed several times, and SQS fails in five ways. No message is lost, and
-// none is confirmed before SQS has accepted it.
+// The bridge and RabbitMQ are killed several times, and SQS fails in five ways. No message is lost,
+// and none is confirmed before SQS has accepted it.
 func TestKilledOnEitherSideNothingIsLostOrConfirmedEarly(t *testing.T) {
 	const total = 3000
 	r := rabbitmq(t)
@@ -408,7 +408,8 @@ func TestGOVUKsMessagesReachTheSink(t *testing.T) {
 	add("heartbeat.major", "application/x-heartbeat", []byte("{}"))
 	add("answer.minor", "application/json", []byte("{\"content_id\":\"\xff\x00"))
 	add("answer.minor", "application/json", []byte(`{"text":"`+strings.Repeat("x", 1<<20)+`"}`))
-	// A parked message must not be routed again by its header CC. Publishers in C# send unsigned numbers.
+	// A parked message must not be routed again by its header CC. Publishers in C# send unsigned
+	// numbers.
 	all[len(all)-1].Headers = amqp.Table{"CC": []any{"search"}, "attempt": uint32(1<<32 - 1), "part": uint16(1<<16 - 1)}
 	r.publish(t, all, keys)
 	until(t, "the message too large for SQS is parked", time.Minute, func() bool { return r.count(t, "parked") == 1 })

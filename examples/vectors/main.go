@@ -1,5 +1,5 @@
-// Vectors is an example: an enricher that puts a vector into each document, and a search that uses the
-// vectors. See README.md in the same folder.
+// Vectors is an example: an enricher that puts a vector into each document, and a search that uses
+// the vectors. See README.md in the same folder.
 package main
 
 import (
@@ -94,15 +94,15 @@ type hit struct {
 	score float64
 }
 
-// most is how many documents a search returns. compared is how many documents it compares without the
-// k-NN plugin.
+// most is how many documents a search returns. compared is how many documents it compares without
+// the k-NN plugin.
 const (
 	most     = 5
 	compared = 10_000
 )
 
-// search gets the vector of a text from the enricher, and then finds the documents in the index whose
-// vectors are nearest to it.
+// search gets the vector of a text from the enricher, and then finds the documents in the index
+// whose vectors are nearest to it.
 func search(enricher, index, text string, knn bool) ([]hit, error) {
 	var made documents
 	err := post(enricher, documents{[]document{{ID: "query", Inputs: map[string]string{"/title": text}}}}, &made)

@@ -57,8 +57,8 @@ func dot(a, b []float64) (sum float64) {
 	return sum
 }
 
-// cosine returns how similar two vectors are: 1 for the same direction, and 0 if they have nothing in
-// common.
+// cosine returns how similar two vectors are: 1 for the same direction, and 0 if they have nothing
+// in common.
 func cosine(a, b []float64) float64 {
 	if lengths := math.Sqrt(dot(a, a) * dot(b, b)); lengths > 0 && len(a) == len(b) {
 		return dot(a, b) / lengths

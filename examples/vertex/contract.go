@@ -1,11 +1,11 @@
-// Package contract is an HTTP server that accepts the requests that Discovery Engine accepts. It uses
-// Google's own definition of the API: package discoveryenginepb, which is generated from the
+// Package contract is an HTTP server that accepts the requests that Discovery Engine accepts. It
+// uses Google's own definition of the API: package discoveryenginepb, which is generated from the
 // definition.
 //
 // The definition names the paths, the bodies, and the names and types of fields. It also says which
-// fields a request must have, and which fields only an answer may have. The server refuses a request
-// that does not fit the definition. The behaviour of the methods follows their documentation, and was
-// never compared with the real service.
+// fields a request must have, and which fields only an answer may have. The server refuses a
+// request that does not fit the definition. The behaviour of the methods follows their
+// documentation, and was never compared with the real service.
 //
 // The server is a separate module, so that lull's programs need neither protobuf nor gRPC.
 package contract

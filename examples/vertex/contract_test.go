@@ -40,7 +40,8 @@ func open(t *testing.T, s *Server, change func(*vertex.Options)) *vertex.Sink {
 	return opened
 }
 
-// Every request of the sink fits Google's definition, because the server refuses all other requests.
+// Every request of the sink fits Google's definition, because the server refuses all other
+// requests.
 func TestSink(t *testing.T) {
 	sinktest.Run(t, sinktest.Options{
 		New:      func(t *testing.T) sinktest.Sink { return open(t, New(), nil) },
@@ -54,8 +55,8 @@ func put(doc, document string) sink.Op {
 	}
 }
 
-// The server refuses each request that does not fit the definition. So the other tests would fail if
-// the sink sent a field that the API does not have.
+// The server refuses each request that does not fit the definition. So the other tests would fail
+// if the sink sent a field that the API does not have.
 func TestWhatDoesNotFitTheDefinitionIsRefused(t *testing.T) {
 	t.Parallel()
 	const documents = place + "/collections/default_collection/dataStores/s/branches/default_branch/documents"
@@ -104,8 +105,8 @@ func TestContentGoesBesideTheDocument(t *testing.T) {
 	}
 }
 
-// If the engine returns documents as structures, numbers are doubles. The numbers in lull's own fields
-// are still exact.
+// If the engine returns documents as structures, numbers are doubles. The numbers in lull's own
+// fields are still exact.
 func TestDocumentsThatComeBackAsStructures(t *testing.T) {
 	t.Parallel()
 	server := New()
@@ -158,8 +159,8 @@ func TestSearchAsksTheDataStoresOfTheCollections(t *testing.T) {
 	}
 }
 
-// A delete in a data store that does not exist deletes nothing. The engine gives the same answer as for
-// a missing document, so the sink must distinguish the two cases.
+// A delete in a data store that does not exist deletes nothing. The engine gives the same answer as
+// for a missing document, so the sink must distinguish the two cases.
 func TestADeleteFromADataStoreThatDoesNotExist(t *testing.T) {
 	t.Parallel()
 	server := New()

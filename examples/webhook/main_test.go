@@ -90,8 +90,8 @@ func open(t *testing.T, accepted, sent string, documents int) sinktest.Sink {
 	return readBack{s, r.store}
 }
 
-// The sink and the receiver together pass the test suite of a sink with versions, with one document in
-// a request and with many.
+// The sink and the receiver together pass the test suite of a sink with versions, with one document
+// in a request and with many.
 func TestTheReceiverKeepsTheContract(t *testing.T) {
 	for name, documents := range map[string]int{"one document a request": 1, "many documents a request": 100} {
 		t.Run(name, func(t *testing.T) {
@@ -131,7 +131,8 @@ func TestSecretsAreExchangedWithoutAGap(t *testing.T) {
 	}
 }
 
-// The receiver refuses a request unless the signature is valid for exactly this request and this time.
+// The receiver refuses a request unless the signature is valid for exactly this request and this
+// time.
 func TestRequestsThatLullDidNotSend(t *testing.T) {
 	t.Parallel()
 	keys, err := parseSecrets(oldSecret)
@@ -140,7 +141,8 @@ func TestRequestsThatLullDidNotSend(t *testing.T) {
 	}
 	const (
 		body = `{"type":"lull.documents","data":{"documents":[{"operation":"delete","collection":"c","id":"a","fence":"1"}]}}`
-		// The signature was made with openssl: printf '%s' "$ID.$STAMP.$BODY" | openssl dgst -sha256 -mac HMAC -macopt hexkey:$KEY -binary | base64
+		// The signature was made with openssl: printf '%s' "$ID.$STAMP.$BODY" | openssl dgst
+		// -sha256 -mac HMAC -macopt hexkey:$KEY -binary | base64
 		signature = "v1,7MfgL5Py0reiw9T6t8inHyqkONmzX4NSuZagaJFlGjo="
 	)
 	now := time.Unix(1_795_336_827, 0)

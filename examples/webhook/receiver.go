@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	// maxRequest is the largest request that is read, in bytes. lull sends at most bulkBytes, or one
-	// document.
+	// maxRequest is the largest request that is read, in bytes. lull sends at most bulkBytes, or
+	// one document.
 	maxRequest = 32 << 20
-	// tolerance is how much the time of a request may differ from the receiver's clock, so that an old
-	// request cannot be sent again.
+	// tolerance is how much the time of a request may differ from the receiver's clock, so that an
+	// old request cannot be sent again.
 	tolerance = 5 * time.Minute
 )
 
@@ -65,8 +65,9 @@ func parseSecrets(text string) (keys [][]byte, err error) {
 	return keys, nil
 }
 
-// change is one document of a request, and also the content of its file. A change without a document
-// is a delete. The file of a delete is kept, because an older request must not restore the document.
+// change is one document of a request, and also the content of its file. A change without a
+// document is a delete. The file of a delete is kept, because an older request must not restore the
+// document.
 type change struct {
 	Operation  string          `json:"operation"`
 	Collection string          `json:"collection"`
@@ -87,15 +88,15 @@ type store struct {
 // errOlder says that the store has a newer change of the document.
 var errOlder = errors.New("older than what is here")
 
-// path returns the path of a document's file. An id may contain any character, so the name of the file
-// is a digest.
+// path returns the path of a document's file. An id may contain any character, so the name of the
+// file is a digest.
 func (s *store) path(collection, id string) string {
 	sum := sha256.Sum256([]byte(collection + "\x00" + id))
 	return filepath.Join(s.folder, hex.EncodeToString(sum[:])+".json")
 }
 
-// get returns the last change of a document. It returns false if the store has none. The last change
-// may be a delete.
+// get returns the last change of a document. It returns false if the store has none. The last
+// change may be a delete.
 func (s *store) get(collection, id string) (c change, ok bool, err error) {
 	c, err = read(s.path(collection, id))
 	if errors.Is(err, os.ErrNotExist) {
@@ -112,8 +113,8 @@ func read(path string) (c change, err error) {
 	return c, err
 }
 
-// apply stores a change, unless the stored change has a greater fence. An equal fence means that the
-// same write was sent again.
+// apply stores a change, unless the stored change has a greater fence. An equal fence means that
+// the same write was sent again.
 func (s *store) apply(c change) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,8 +183,8 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, "not a message of lull's", http.StatusBadRequest)
 		return
 	}
-	// The answer has one result for each document. If all changes were applied, an empty answer would
-	// also be valid.
+	// The answer has one result for each document. If all changes were applied, an empty answer
+	// would also be valid.
 	type result struct {
 		Status int `json:"status"`
 	}

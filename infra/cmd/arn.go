@@ -13,8 +13,8 @@ var kinds = map[option]reach.Kind{
 	optStreams: reach.Stream, optKey: reach.Key, optOperators: reach.Person, optAlarmTopic: reach.AlarmTopic,
 }
 
-// refer reports a value that is not an ARN of the option's kind, or that a stack in this environment
-// cannot use.
+// refer reports a value that is not an ARN of the option's kind, or that a stack in this
+// environment cannot use.
 func (r *reader) refer(o option, env *awscdk.Environment, value string) {
 	if value == "" {
 		return

@@ -307,8 +307,8 @@ func (n arnField) has(kind string) bool {
 	return kind == own || kind == china || kind == gov || kind == malformed || n.arnOf(kind) != n.arnOf(own)
 }
 
-// faultFor returns the fault that a stack in the own account and region reports for a value, or "" if
-// the stack accepts the value.
+// faultFor returns the fault that a stack in the own account and region reports for a value, or ""
+// if the stack accepts the value.
 func (n arnField) faultFor(t *testing.T, value string) string {
 	t.Helper()
 	vars := map[string]string{
@@ -388,8 +388,8 @@ func TestAnARNThatCannotWorkIsRefusedWithWhatToDo(t *testing.T) {
 	}
 }
 
-// Each option, field and setting that is a text or an object of CDK must be either in arnFields or in
-// withoutARN. The test finds a new one that is in neither list.
+// Each option, field and setting that is a text or an object of CDK must be either in arnFields or
+// in withoutARN. The test finds a new one that is in neither list.
 func TestEachOptionFieldAndSettingWithAnARNIsInTheTable(t *testing.T) {
 	t.Parallel()
 	placed, unused := make(map[string]bool), make(map[string]bool)

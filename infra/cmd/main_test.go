@@ -231,8 +231,8 @@ func TestSettingsThatCannotBeReadSayWhere(t *testing.T) {
 	}
 }
 
-// In a clone, the functions come from make build. For a release, the options name the version of the
-// functions.
+// In a clone, the functions come from make build. For a release, the options name the version of
+// the functions.
 func TestWhereTheFunctionsComeFrom(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -286,10 +286,10 @@ func TestUsageListsEveryOption(t *testing.T) {
 	}
 }
 
-// If a topic is removed from the list, or the order of topics changes, the subscriptions of the other
-// topics do not change. If a subscription got another id, CloudFormation would create it again before
-// it deletes the old one. SNS would return the existing subscription, which CloudFormation would then
-// delete.
+// If a topic is removed from the list, or the order of topics changes, the subscriptions of the
+// other topics do not change. If a subscription got another id, CloudFormation would create it
+// again before it deletes the old one. SNS would return the existing subscription, which
+// CloudFormation would then delete.
 func TestSubscriptionsStayWhenTheListOfTopicsChanges(t *testing.T) {
 	dist := programs(t)
 	path := settings(t, good)
@@ -367,8 +367,8 @@ func programs(t *testing.T) (dist string) {
 	return dist
 }
 
-// A user who runs the program without CDK finds the template in the folder that -help names. Too many
-// upstreams for a queue are a fault like other faults.
+// A user who runs the program without CDK finds the template in the folder that -help names. Too
+// many upstreams for a queue are a fault like other faults.
 func TestItWritesToTheFolderThatHelpNames(t *testing.T) {
 	vars := map[string]string{
 		"LULL_CONFIG": settings(t, good), "LULL_DIST": programs(t), "LULL_SENDERS": "100000000000",
@@ -404,7 +404,8 @@ func TestMissingNodeIsNamed(t *testing.T) {
 	}
 }
 
-// The name of a pipe is part of the names of alarms. Two pipes of a sink must not have the same name.
+// The name of a pipe is part of the names of alarms. Two pipes of a sink must not have the same
+// name.
 func TestAPipeIsNamedAfterItsStream(t *testing.T) {
 	t.Parallel()
 	const at = ":eu-west-1:111122223333:"

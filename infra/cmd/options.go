@@ -291,8 +291,8 @@ func topicID(arn string) string {
 	return "Topic" + hex.EncodeToString(sum[:6])
 }
 
-// streamID returns the name of a stream's pipe, which alarms of the pipe show. It is the beginning of
-// the table's or stream's name, and a hash of the whole ARN.
+// streamID returns the name of a stream's pipe, which alarms of the pipe show. It is the beginning
+// of the table's or stream's name, and a hash of the whole ARN.
 func streamID(arn string) string {
 	_, name, _ := strings.Cut(arn, "/")
 	name, _, _ = strings.Cut(name, "/")

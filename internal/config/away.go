@@ -26,24 +26,25 @@ const (
 	// second receive covers a message that arrived during a failed ping.
 	firstFor, awayFirst, afterPing = 12 * time.Minute, 2, 2 * time.Second
 	// After each further receive, up to awayGrowing receives, a message waits for a third of the
-	// outage so far. The wait is at least awayEarly and at most awayLate. In the bulk lane, the wait
-	// is half of the outage, so that the live lane goes first. So the waiting messages are written
-	// within half the outage, or within a minute.
+	// outage so far. The wait is at least awayEarly and at most awayLate. In the bulk lane, the
+	// wait is half of the outage, so that the live lane goes first. So the waiting messages are
+	// written within half the outage, or within a minute.
 	awayGrowing         = 20
 	awayEarly, awayLate = 10 * time.Second, 4 * time.Minute
 	// After each of the next awaySoon receives, a message waits for awayLate. After every later
-	// receive, it waits for AwayMost. In an outage of some hours, awaySoon bounds how late a message
-	// notices that its sink is back.
+	// receive, it waits for AwayMost. In an outage of some hours, awaySoon bounds how late a
+	// message notices that its sink is back.
 	awaySoon = 90
 	// AwayMost is the longest that a message waits between two receives while its sink is away.
 	AwayMost = 15 * time.Minute
 	// Each wait is random, between awayLeast percent and 100 percent of the computed wait. Messages
-	// of one batch become visible together, and different batches become visible at different times.
+	// of one batch become visible together, and different batches become visible at different
+	// times.
 	awayLeast = 80
 )
 
-// OpenFor is how long the circuit stays open at a level. The time doubles from level to level, up to
-// the longer of pingEvery and backoffMin. After frequentFor, the time is backoffMax.
+// OpenFor is how long the circuit stays open at a level. The time doubles from level to level, up
+// to the longer of pingEvery and backoffMin. After frequentFor, the time is backoffMax.
 func (r Retry) OpenFor(level int64) time.Duration {
 	most := min(max(pingEvery, r.BackoffMin), r.BackoffMax)
 	open, before := min(r.BackoffMin, most), time.Duration(0)
@@ -133,10 +134,10 @@ const (
 	throttledShare = 8
 )
 
-// ThrottledWait is how long a message waits for a slot of a sink that throttles. The argument beyond
-// is how much later the next free slot begins than a flight may wait for. The argument age is how
-// long ago the oldest message of the flight was sent. After awayGrowing receives, a message waits as
-// if the sink were away, so that no message exceeds [Config.MaxReceiveCount].
+// ThrottledWait is how long a message waits for a slot of a sink that throttles. The argument
+// beyond is how much later the next free slot begins than a flight may wait for. The argument age
+// is how long ago the oldest message of the flight was sent. After awayGrowing receives, a message
+// waits as if the sink were away, so that no message exceeds [Config.MaxReceiveCount].
 func (r Retry) ThrottledWait(health shard.Row, now shard.Micros, bulk bool, receives int, beyond, age time.Duration,
 	draw float64,
 ) time.Duration {

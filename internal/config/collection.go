@@ -14,11 +14,12 @@ import (
 // Collection is the settings of one collection. If an override of a timing is nil, the setting of
 // Config.Debounce applies.
 type Collection struct {
-	// Sink names the sink of the collection's documents. If Sink is empty, Sinks applies, and if both
-	// are empty, Config.DefaultSink.
+	// Sink names the sink of the collection's documents. If Sink is empty, Sinks applies, and if
+	// both are empty, Config.DefaultSink.
 	Sink string `json:"sink"`
-	// Sinks names several sinks instead of one. Each sink has its own rows, queues and dead letters.
-	// The first sink uses the rows that a collection with a single sink has, so it must stay first.
+	// Sinks names several sinks instead of one. Each sink has its own rows, queues and dead
+	// letters. The first sink uses the rows that a collection with a single sink has, so it must
+	// stay first.
 	Sinks []string `json:"sinks"`
 	// Quiet overrides debounce.quiet.
 	Quiet *time.Duration `json:"quiet"`
@@ -32,16 +33,16 @@ type Collection struct {
 	Leading *bool `json:"leading"`
 	// Unchanged overrides the sink's setting unchanged.
 	Unchanged *sink.Unchanged `json:"unchanged"`
-	// ExpectedRate is the collection's part of queues.expectedRate, in messages a second. If it is 0,
-	// the collection shares the part that the rates of other collections leave. Default 0.
+	// ExpectedRate is the collection's part of queues.expectedRate, in messages a second. If it is
+	// 0, the collection shares the part that the rates of other collections leave. Default 0.
 	ExpectedRate int `json:"expectedRate"`
-	// Enrich is a service that adds fields to the collection's documents before they are written. It
-	// is nil if the collection has no such service.
+	// Enrich is a service that adds fields to the collection's documents before they are written.
+	// It is nil if the collection has no such service.
 	Enrich *Enrich `json:"enrich"`
 }
 
-// For returns the timing of a collection: Debounce with the collection's overrides. For a collection
-// without an entry, it returns Debounce unchanged.
+// For returns the timing of a collection: Debounce with the collection's overrides. For a
+// collection without an entry, it returns Debounce unchanged.
 func (c *Config) For(collection string) Debounce {
 	d, o := c.Debounce, c.Collections[collection]
 	override(&d.Quiet, o.Quiet)

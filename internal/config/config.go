@@ -22,9 +22,9 @@ type Config struct {
 	// only source. Required if there are several.
 	DefaultSource string `json:"defaultSource"`
 
-	// Collections are the settings of each collection, by name ([a-z0-9][a-z0-9-]{0,31}). If there is
-	// an entry, events may name only the collections listed here. By default there is no entry, and
-	// events may name any collection. Each collection then has the settings of debounce and the
+	// Collections are the settings of each collection, by name ([a-z0-9][a-z0-9-]{0,31}). If there
+	// is an entry, events may name only the collections listed here. By default there is no entry,
+	// and events may name any collection. Each collection then has the settings of debounce and the
 	// default sink.
 	Collections map[string]Collection `json:"collections"`
 	// DefaultCollection is the collection of an event if neither the event nor its source names a
@@ -50,19 +50,20 @@ type Config struct {
 	Memory    Memory    `json:"memory"`
 	Archive   Archive   `json:"archive"`
 
-	// Recovery is the longest additional delay of a document after one lost invocation or flight. It
-	// is counted from the end of the collection's own window (promise 4). Default 60s. A sink without
-	// versions adds its applyDelay.
+	// Recovery is the longest additional delay of a document after one lost invocation or flight.
+	// It is counted from the end of the collection's own window (promise 4). Default 60s. A sink
+	// without versions adds its applyDelay.
 	Recovery time.Duration `json:"recovery"`
 	// DeadLetters says what happens to a message that will not be tried again. "queue" keeps it.
 	// "none" logs, counts and deletes it; with it, the operator accepts that messages are dropped.
 	// Default "queue".
 	DeadLetters DeadLetters `json:"deadLetters"`
-	// CommitFeed adds a stream to the table, and lull sends an event for each commit. Default false.
+	// CommitFeed adds a stream to the table, and lull sends an event for each commit. Default
+	// false.
 	CommitFeed bool `json:"commitFeed"`
-	// TableOutage says what receive does while the table is unreachable. With "closed", all messages
-	// wait. With "open", receive writes to the sink at once, so an older version may replace a newer
-	// one. Default "closed".
+	// TableOutage says what receive does while the table is unreachable. With "closed", all
+	// messages wait. With "open", receive writes to the sink at once, so an older version may
+	// replace a newer one. Default "closed".
 	TableOutage TableOutage `json:"tableOutage"`
 }
 
@@ -104,8 +105,8 @@ type Debounce struct {
 	// MinInterval is the least time between two committed writes of one document. Default 1s; 0 for
 	// no limit.
 	MinInterval time.Duration `json:"minInterval"`
-	// Leading makes the first event of a burst due at once if the document was not written during the
-	// last Quiet. Default false.
+	// Leading makes the first event of a burst due at once if the document was not written during
+	// the last Quiet. Default false.
 	Leading bool `json:"leading"`
 }
 
@@ -119,8 +120,8 @@ type Receive struct {
 type Index struct {
 	// Timeout, Ti, is the function's time-out in whole seconds. Default 10s.
 	Timeout time.Duration `json:"timeout"`
-	// Guard, G, is a margin in every lease. It covers an invocation that runs past its time-out, and
-	// clocks that differ. Default 3s.
+	// Guard, G, is a margin in every lease. It covers an invocation that runs past its time-out,
+	// and clocks that differ. Default 3s.
 	Guard time.Duration `json:"guard"`
 	// SinkDeadline is the longest one call to a sink may take. Default 6s.
 	SinkDeadline time.Duration `json:"sinkDeadline"`
@@ -155,8 +156,8 @@ type Queues struct {
 	// 120,000. Default 80,000.
 	MaxInFlight int `json:"maxInFlight"`
 	// Elsewhere is what happens to an event in the queue of a sink that its collection does not
-	// have. With "deadLetter", the event becomes a dead letter. With "skip", the event is counted and
-	// skipped: that suits a topic or bus that sends every event to the queues of several sinks.
+	// have. With "deadLetter", the event becomes a dead letter. With "skip", the event is counted
+	// and skipped: that suits a topic or bus that sends every event to the queues of several sinks.
 	// The default, also for "", is skip if a collection has several sinks, otherwise deadLetter.
 	Elsewhere Elsewhere `json:"elsewhere"`
 }
@@ -167,9 +168,9 @@ type Lane struct {
 	Batch int `json:"batch"`
 	// Window, W, is how long a batch is gathered, in whole seconds, up to 300s.
 	Window time.Duration `json:"window"`
-	// MaxConcurrency is the most invocations at once, 2 to 1,000. In the live lane, 0 means that only
-	// the account's limit applies. AWS may then poll with two receivers at low traffic, instead of
-	// five.
+	// MaxConcurrency is the most invocations at once, 2 to 1,000. In the live lane, 0 means that
+	// only the account's limit applies. AWS may then poll with two receivers at low traffic,
+	// instead of five.
 	MaxConcurrency int `json:"maxConcurrency"`
 }
 
@@ -183,8 +184,8 @@ func (l Lane) Concurrency(limit int) int {
 
 // Retry says when lull retries, and when a message becomes a dead letter.
 type Retry struct {
-	// MaxRefusals is how often a sink may refuse a document for an unknown reason before the message
-	// becomes a dead letter. Default 5.
+	// MaxRefusals is how often a sink may refuse a document for an unknown reason before the
+	// message becomes a dead letter. Default 5.
 	MaxRefusals int `json:"maxRefusals"`
 	// DeadDeadline is the age at which a message becomes a dead letter. Default 72h.
 	DeadDeadline time.Duration `json:"deadDeadline"`
@@ -242,15 +243,15 @@ const (
 
 // Flight is the settings of the state machine, whose executions are the timers of flights.
 type Flight struct {
-	// Kind is "express", "standard" or "auto". With "auto", the kind of each execution depends on how
-	// long it waits. Default "auto".
+	// Kind is "express", "standard" or "auto". With "auto", the kind of each execution depends on
+	// how long it waits. Default "auto".
 	Kind FlightKind `json:"kind"`
 	// ContinueAfter is the age at which an Express flight continues as a new execution. Default
 	// 240s.
 	ContinueAfter time.Duration `json:"continueAfter"`
 	// AmbiguousRetry is the wait before the state machine's first retry after an invocation whose
-	// outcome is unknown. It is in whole seconds. The default, also for 0, is the sink's lease, rounded
-	// up.
+	// outcome is unknown. It is in whole seconds. The default, also for 0, is the sink's lease,
+	// rounded up.
 	AmbiguousRetry time.Duration `json:"ambiguousRetry"`
 }
 
@@ -280,8 +281,8 @@ type Tracing struct {
 
 // Archive is where receive keeps the messages that it received, for lull replay.
 type Archive struct {
-	// Keep is how long receive keeps a message in the archive, in whole days. The default 0 means that
-	// nothing is kept.
+	// Keep is how long receive keeps a message in the archive, in whole days. The default 0 means
+	// that nothing is kept.
 	Keep time.Duration `json:"keep"`
 }
 
@@ -289,8 +290,8 @@ type Archive struct {
 type BucketPrefix struct {
 	// Bucket is the bucket's name.
 	Bucket string `json:"bucket"`
-	// Prefix is the folder that a key must begin with; it ends in /. If Prefix is empty, the place is
-	// the whole bucket.
+	// Prefix is the folder that a key must begin with; it ends in /. If Prefix is empty, the place
+	// is the whole bucket.
 	Prefix string `json:"prefix"`
 	// Sources names the sources whose events may refer to this place. If it is empty, the events of
 	// every source may.

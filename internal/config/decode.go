@@ -151,7 +151,8 @@ func (d *decoder) fields(n tree.Node, v reflect.Value, p at) {
 		return
 	}
 	seen := make(map[string]bool, len(n.Fields))
-	// The kind decides which other keys are allowed. So the kind is found before any key is decoded.
+	// The kind decides which other keys are allowed. So the kind is found before any key is
+	// decoded.
 	own := ownOptions(n, v.Type())
 	for _, f := range n.Fields {
 		if d.full() {

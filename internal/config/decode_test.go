@@ -181,7 +181,8 @@ func judged(root tree.Node) (Config, error) {
 }
 
 // A program does not know the options of a kind that it does not link. So the only fault is the
-// missing kind, and not the options. The fix helps a reader who writes kafka as the kind of a source.
+// missing kind, and not the options. The fix helps a reader who writes kafka as the kind of a
+// source.
 func TestAKindThatIsNotLinkedIsTheOneFault(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ setting, text, fix string }{

@@ -102,8 +102,8 @@ func TestArrivalIsOfTheClassTime(t *testing.T) {
 	}
 }
 
-// A function that does not link the kind of its sink must use the same lease as the synthesis of the
-// stack.
+// A function that does not link the kind of its sink must use the same lease as the synthesis of
+// the stack.
 func TestDeployedSettingsNeedNoKind(t *testing.T) {
 	t.Parallel()
 	c := Default()

@@ -43,8 +43,9 @@ type Enrich struct {
 	// AllowPrivate names hosts that may have addresses outside the public internet, for the kind
 	// http.
 	AllowPrivate []string `json:"allowPrivate"`
-	// Version is the operator's text for what the service does, such as a model's name. After Version
-	// was changed, each document is enriched and written again the next time it is published.
+	// Version is the operator's text for what the service does, such as a model's name. After
+	// Version was changed, each document is enriched and written again the next time it is
+	// published.
 	Version string `json:"version"`
 }
 

@@ -8,16 +8,16 @@ import (
 	"unicode"
 )
 
-// Fault is one thing that is wrong with the settings. Decode and Validate return all faults at once,
-// as one joined error; Faults splits the joined error.
+// Fault is one thing that is wrong with the settings. Decode and Validate return all faults at
+// once, as one joined error; Faults splits the joined error.
 type Fault struct {
 	// Rule names the rule that was broken; docs/settings.md lists them.
 	Rule string
 	// Setting is the dotted name as in lull.yaml, such as queues.visibility or
 	// collections.news.quiet.
 	Setting string
-	// Value is the setting's value, as it is written in lull.yaml. It is empty if the setting has no
-	// value. It never contains a password.
+	// Value is the setting's value, as it is written in lull.yaml. It is empty if the setting has
+	// no value. It never contains a password.
 	Value string
 	// Problem says what is wrong.
 	Problem string

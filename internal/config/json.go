@@ -12,8 +12,8 @@ import (
 // that are not set, nil lists and the options of other kinds are left out.
 func (c Config) MarshalJSON() ([]byte, error) { return json.Marshal(asJSON(reflect.ValueOf(c))) }
 
-// UnmarshalJSON reads settings as ParseJSON does. A setting that the text lacks has its default, and
-// not the value that c had before.
+// UnmarshalJSON reads settings as ParseJSON does. A setting that the text lacks has its default,
+// and not the value that c had before.
 func (c *Config) UnmarshalJSON(text []byte) error {
 	parsed, err := ParseJSON(text)
 	if err == nil {
@@ -102,8 +102,8 @@ func fieldsAsJSON(v reflect.Value, into map[string]any) {
 }
 
 // leftOut reports whether the JSON leaves out a field of the struct t. It leaves out an override
-// that is not set, a nil list or map, and options that a source does not have. A group whose settings
-// are all zero is not left out, because it replaces the defaults.
+// that is not set, a nil list or map, and options that a source does not have. A group whose
+// settings are all zero is not left out, because it replaces the defaults.
 func leftOut(t reflect.Type, v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Map, reflect.Interface:

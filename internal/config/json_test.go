@@ -16,7 +16,8 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// Every setting within its bounds is read back as it was written, even if the settings break a rule.
+// Every setting within its bounds is read back as it was written, even if the settings break a
+// rule.
 func TestAnySettingsSurviveJSON(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

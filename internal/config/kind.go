@@ -37,8 +37,8 @@ var registries = map[reflect.Type]registry{
 	},
 }
 
-// Kinds says which kinds of sinks and sources the settings may name. The options of a kind that this
-// program does not link are not checked.
+// Kinds says which kinds of sinks and sources the settings may name. The options of a kind that
+// this program does not link are not checked.
 type Kinds int
 
 const (

@@ -6,14 +6,15 @@ import "time"
 // the table cannot be reached.
 const TableHold = 15 * time.Minute
 
-// spareReceives is how often a message may be received for ordinary reasons: holds and lost flights.
+// spareReceives is how often a message may be received for ordinary reasons: holds and lost
+// flights.
 const spareReceives = 10
 
-// Lease returns how long a claim on a document of this sink lasts at least: Ti + G + applyDelay. The
-// lease must outlive the invocation that claims. The platform may kill that invocation late, and
-// its clock may differ. The lease must also outlive every request of that invocation that the sink
-// still applies. An unknown name counts as a sink without versions: the longer lease is the safe
-// one.
+// Lease returns how long a claim on a document of this sink lasts at least: Ti + G + applyDelay.
+// The lease must outlive the invocation that claims. The platform may kill that invocation late,
+// and its clock may differ. The lease must also outlive every request of that invocation that the
+// sink still applies. An unknown name counts as a sink without versions: the longer lease is the
+// safe one.
 func (c *Config) Lease(sink string) time.Duration {
 	return c.Index.Timeout + c.Index.Guard + c.ApplyDelay(sink)
 }

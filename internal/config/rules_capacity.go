@@ -29,8 +29,8 @@ func checkCapacityOrder(c *Config, f *checker) {
 	}
 }
 
-// checkCapacityRate compares the capacity with one write for each expected event. A burst also needs
-// a claim and a commit, which checkCapacityRate does not count.
+// checkCapacityRate compares the capacity with one write for each expected event. A burst also
+// needs a claim and a commit, which checkCapacityRate does not count.
 func checkCapacityRate(c *Config, f *checker) {
 	least := c.Queues.ExpectedRate * len(c.Sinks)
 	if c.Table.Billing != Provisioned || c.Table.Writes.Max >= least {

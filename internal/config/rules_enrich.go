@@ -117,8 +117,8 @@ func checkEnrichInputs(_ *Config, f *checker, e namedEnrich) {
 	}
 }
 
-// checkEnrichTime checks that an invocation has time for one request to the enricher and one call to
-// the sink.
+// checkEnrichTime checks that an invocation has time for one request to the enricher and one call
+// to the sink.
 func checkEnrichTime(c *Config, f *checker, e namedEnrich) {
 	checkTurn(c, f, e.path+".timeout", e.Timeout, 0)
 }

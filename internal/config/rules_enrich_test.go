@@ -90,8 +90,8 @@ var brokenEnrich = []broken{
 	},
 }
 
-// Settings of an enricher that a file lacks have a default. The settings of the enricher are part of
-// the generation.
+// Settings of an enricher that a file lacks have a default. The settings of the enricher are part
+// of the generation.
 func TestAnEnricherHasDefaults(t *testing.T) {
 	t.Parallel()
 	read := func(version string) Config {

@@ -259,8 +259,8 @@ func checkFlightStarts(c *Config, f *checker) {
 	}
 }
 
-// standardStarts returns how many Standard executions a second start if each queue gets this rate of
-// messages.
+// standardStarts returns how many Standard executions a second start if each queue gets this rate
+// of messages.
 func (c *Config) standardStarts(rate float64) float64 {
 	var rates []float64 // of each sink
 	for name := range c.Sinks {

@@ -9,8 +9,8 @@ import (
 // recoverySlack is the time for polling a queue, starting an execution and waking, together.
 const recoverySlack = 2 * time.Second
 
-// flightSpan is how long an ordinary flight with one lost invocation may take. Within this time, the
-// flight need not continue as a new execution.
+// flightSpan is how long an ordinary flight with one lost invocation may take. Within this time,
+// the flight need not continue as a new execution.
 const flightSpan = 240 * time.Second
 
 // recoveryRules bound how late a document is after a lost invocation or flight: at most recovery

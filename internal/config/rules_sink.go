@@ -172,8 +172,8 @@ func checkSinkURL(_ *Config, f *checker, s namedSink) {
 	}
 }
 
-// checkSinkAuth checks that auth has the settings that its kind needs, and no others. It checks them
-// in the order of lull.yaml.
+// checkSinkAuth checks that auth has the settings that its kind needs, and no others. It checks
+// them in the order of lull.yaml.
 func checkSinkAuth(_ *Config, f *checker, s namedSink) {
 	takes := s.kind.Authentications()
 	switch {

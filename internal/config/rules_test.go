@@ -17,7 +17,8 @@ import (
 type broken struct {
 	rule string
 	name string
-	// holds changes the settings so that the rule only just holds. It is nil if the defaults suffice.
+	// holds changes the settings so that the rule only just holds. It is nil if the defaults
+	// suffice.
 	holds func(c *Config)
 	// breaks runs after holds, and changes the settings so that they break the rule.
 	breaks func(c *Config)
@@ -205,8 +206,8 @@ func TestDeployedSinksOutliveTheProcess(t *testing.T) {
 	}
 }
 
-// Addresses from the documentation do not exist. A stack that was deployed with such an address would
-// retry for days.
+// Addresses from the documentation do not exist. A stack that was deployed with such an address
+// would retry for days.
 func TestPlaceholdersAreNotDeployed(t *testing.T) {
 	t.Parallel()
 	c := Default()

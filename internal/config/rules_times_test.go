@@ -6,8 +6,8 @@ import (
 	"github.com/lullhq/lull/setting"
 )
 
-// bothWindows names both windows. A fix names both if they are equal, as they are by default, because
-// lowering only one does not help.
+// bothWindows names both windows. A fix names both if they are equal, as they are by default,
+// because lowering only one does not help.
 const bothWindows = "queues.live.window and queues.bulk.window"
 
 // brokenTimes breaks each rule about time, age and load.

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// pollSlack is how much of a message's visibility may have passed before receive starts, in addition
-// to the window. The visibility starts at the poll of the queue, but receive knows only when it was
-// invoked. Design section 7: visibleUntil = invocation start - W - 5 s + V.
+// pollSlack is how much of a message's visibility may have passed before receive starts, in
+// addition to the window. The visibility starts at the poll of the queue, but receive knows only
+// when it was invoked. Design section 7: visibleUntil = invocation start - W - 5 s + V.
 const pollSlack = 5 * time.Second
 
 // wakeRounding is the longest delay of a turn by rounding its time up to whole seconds.
@@ -87,8 +87,8 @@ func checkVisibilityTimeout(c *Config, f *checker) {
 	}
 }
 
-// raiseVisibility advises to raise the visibility to the value that is needed. It returns "" if that
-// visibility is too long to recover a lost flight in time.
+// raiseVisibility advises to raise the visibility to the value that is needed. It returns "" if
+// that visibility is too long to recover a lost flight in time.
 func (c *Config) raiseVisibility(need time.Duration) string {
 	whole := ceil(need, time.Second)
 	for _, t := range c.timings() {

@@ -170,8 +170,8 @@ func needed(k sink.Kind) []string {
 	return names
 }
 
-// Patterns for the spelling of quantities. A pattern cannot express the bounds of a quantity, so the
-// description names the bounds.
+// Patterns for the spelling of quantities. A pattern cannot express the bounds of a quantity, so
+// the description names the bounds.
 const (
 	durationSpelling = `^ *\+?([0-9]+d)?(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))* *$`
 	sizeSpelling     = `^ *[0-9]+ *(B|KB|MB|GB)? *$`

@@ -55,8 +55,8 @@ func TestEverySettingIsDescribedOnce(t *testing.T) {
 	}
 }
 
-// file builds the tree of a file that sets one setting, on line 7. For an option of a kind, the file
-// also sets that kind.
+// file builds the tree of a file that sets one setting, on line 7. For an option of a kind, the
+// file also sets that kind.
 func file(s described, value tree.Node) tree.Node {
 	value.Line = 7
 	group, rest, ofKind := strings.Cut(s.generic, ":")

@@ -61,8 +61,8 @@ var (
 	optBucket      = regexp.MustCompile(`^([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])?$`)
 	servicePattern = regexp.MustCompile(`^(es|aoss|rds-db)?$`)
 	bucketPattern  = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
-	// A folder also becomes a prefix in the policies of roles. So folderPattern refuses * and ?, which
-	// match any text in a policy, and $, which starts a variable.
+	// A folder also becomes a prefix in the policies of roles. So folderPattern refuses * and ?,
+	// which match any text in a policy, and $, which starts a variable.
 	folderPattern = regexp.MustCompile(`^([^*?$]*/)?$`)
 	anyHost       = regexp.MustCompile(`^[a-z0-9:]([a-z0-9.:-]*[a-z0-9])?$`)
 	hostPattern   = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+$`)
@@ -81,8 +81,8 @@ type described struct {
 	generic string
 }
 
-// settings describes every setting, in the order of lull.yaml. It may be called only after the kinds
-// of sinks and sources have registered.
+// settings describes every setting, in the order of lull.yaml. It may be called only after the
+// kinds of sinks and sources have registered.
 var settings = sync.OnceValue(func() []described {
 	return slices.Concat(
 		plain(topSettings), plain(sourceSettings()), registries[sourceType].settings(),

@@ -36,8 +36,8 @@ func (c *Config) Ceiling(sink string) int64 {
 	return int64(most)
 }
 
-// IndexConcurrency is the most invocations of a sink's index function at once. 0 means that there is
-// no limit.
+// IndexConcurrency is the most invocations of a sink's index function at once. 0 means that there
+// is no limit.
 func (c *Config) IndexConcurrency(sink string) (most int) {
 	override(&most, c.Sinks[sink].MaxConcurrency)
 	return most

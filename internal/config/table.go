@@ -2,8 +2,9 @@ package config
 
 // Table is the settings of the DynamoDB table that holds the rows.
 type Table struct {
-	// Name is the name of a DynamoDB table that exists already (docs/deploy.md lists what lull needs
-	// of such a table). By default it is empty, and the stack creates a table named STACK-shards.
+	// Name is the name of a DynamoDB table that exists already (docs/deploy.md lists what lull
+	// needs of such a table). By default it is empty, and the stack creates a table named
+	// STACK-shards.
 	Name string `json:"name"`
 	// Billing says how AWS bills the table and its index. Default "onDemand".
 	Billing Billing `json:"billing"`
@@ -11,8 +12,8 @@ type Table struct {
 	// units a second; auto scaling aims to have 70 % of them used.
 	Writes Capacity `json:"writes"`
 	Reads  Capacity `json:"reads"`
-	// Waiting is the capacity of the index `waiting`, which holds dead letters and scheduled events.
-	// Default: 1 to 1,000 units a second.
+	// Waiting is the capacity of the index `waiting`, which holds dead letters and scheduled
+	// events. Default: 1 to 1,000 units a second.
 	Waiting Throughput `json:"waiting"`
 }
 

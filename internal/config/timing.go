@@ -41,8 +41,8 @@ func (c *Config) LongestFresh() time.Duration {
 }
 
 // Recovered is how old a live event of a sink is at most when it is written, after one lost
-// invocation or flight (promise 4). It is recovery plus the sink's apply delay. If a window does not
-// fit into the queue's visibility, that window is added.
+// invocation or flight (promise 4). It is recovery plus the sink's apply delay. If a window does
+// not fit into the queue's visibility, that window is added.
 func (c *Config) Recovered(sink string) time.Duration {
 	var longest time.Duration
 	for _, t := range c.timings() {
@@ -62,9 +62,9 @@ func (c *Config) Window(bulk bool) time.Duration {
 	return c.Queues.Live.Window
 }
 
-// SupersededLeave reports whether superseded messages may leave their flight, and stay invisible for
-// the queue's visibility (ADR 0028). They may not leave if all messages that are expected within the
-// visibility are more than a queue may hold.
+// SupersededLeave reports whether superseded messages may leave their flight, and stay invisible
+// for the queue's visibility (ADR 0028). They may not leave if all messages that are expected
+// within the visibility are more than a queue may hold.
 func (c *Config) SupersededLeave() bool {
 	return float64(c.Queues.ExpectedRate)*c.Queues.Visibility.Seconds() <= float64(c.Queues.MaxInFlight)
 }

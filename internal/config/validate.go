@@ -54,8 +54,8 @@ func (c *Config) validateDeployed(kinds Kinds) error {
 	return fs.err()
 }
 
-// faults checks the bounds of each setting, and then the rules between settings. It does not stop at
-// the first fault (promise 7), but only at maxFaults.
+// faults checks the bounds of each setting, and then the rules between settings. It does not stop
+// at the first fault (promise 7), but only at maxFaults.
 func (c *Config) faults(kinds Kinds) []*Fault {
 	var fs faults
 	walk(reflect.ValueOf(*c), at{}, func(p at, v reflect.Value) {

@@ -143,8 +143,9 @@ func (d described) steps() int64 {
 	return 1
 }
 
-// accepted returns the range of accepted values that contains the value around, within the setting's
-// bounds. The accepted values have no gaps, so a binary search finds the ends of the range.
+// accepted returns the range of accepted values that contains the value around, within the
+// setting's bounds. The accepted values have no gaps, so a binary search finds the ends of the
+// range.
 func (d described) accepted(around int64) (low, high int64) {
 	step := d.steps()
 	end := func(to int64) int64 {
@@ -164,8 +165,8 @@ func (d described) accepted(around int64) (low, high int64) {
 	return end(d.Min), end(d.Max)
 }
 
-// usual returns a number that is always accepted: the default of the setting. For an override, it is
-// the default of the overridden setting. It returns false for a setting that is not a number.
+// usual returns a number that is always accepted: the default of the setting. For an override, it
+// is the default of the overridden setting. It returns false for a setting that is not a number.
 func (d described) usual() (int64, bool) {
 	if !d.IsNumber() {
 		return 0, false

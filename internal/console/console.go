@@ -65,8 +65,8 @@ const (
 	AWS Mode = "aws" // a deployed stack
 )
 
-// statusInterval is the time between two reads of the stack's status while a page is open. The status
-// of a deployed stack is read less often, because AWS bills each request.
+// statusInterval is the time between two reads of the stack's status while a page is open. The
+// status of a deployed stack is read less often, because AWS bills each request.
 func (m Mode) statusInterval() time.Duration {
 	if m == AWS {
 		return 7 * time.Second
@@ -177,8 +177,8 @@ func (c *console) page(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, strings.Replace(string(text), "{{token}}", token, 1)) // fails if the client is gone
 }
 
-// kinds maps the extension of a file of the page to its media type. The table of the operating system
-// may differ.
+// kinds maps the extension of a file of the page to its media type. The table of the operating
+// system may differ.
 var kinds = map[string]string{
 	".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
 }

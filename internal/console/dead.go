@@ -154,8 +154,8 @@ func (c *console) order(r *http.Request) (letterOrder, error) {
 	return o, err
 }
 
-// confirmed compares the number that the user confirmed with the number that would be dropped now. It
-// limits the order to dead letters that exist now, so that later dead letters are not dropped.
+// confirmed compares the number that the user confirmed with the number that would be dropped now.
+// It limits the order to dead letters that exist now, so that later dead letters are not dropped.
 func (c *console) confirmed(ctx context.Context, o *letterOrder) error {
 	if end := c.Clock.Now(); o.ID == "" && (o.Before.IsZero() || o.Before.After(end)) {
 		o.Before = end
@@ -200,8 +200,8 @@ func (c *console) runLetters(ctx context.Context, o operate.LetterOrder, of lett
 	return job.Run(ctx, r, of(c.API, o), say)
 }
 
-// letters redrives or drops dead letters, and reports each one as a line. If it is interrupted, every
-// reported dead letter is done, and the remaining dead letters are unchanged.
+// letters redrives or drops dead letters, and reports each one as a line. If it is interrupted,
+// every reported dead letter is done, and the remaining dead letters are unchanged.
 func (c *console) letters(o operate.LetterOrder, of letterJob) longAnswer {
 	return func(ctx context.Context, say func(any)) {
 		state, err := c.runLetters(ctx, o, of, func(l operate.LetterLine) {

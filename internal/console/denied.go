@@ -9,8 +9,8 @@ import (
 	"github.com/lullhq/lull/internal/terminal"
 )
 
-// missingRight finds the missing right in the text of an AWS error: "User: arn:... is not authorized
-// to perform: dynamodb:Query on resource: ...".
+// missingRight finds the missing right in the text of an AWS error: "User: arn:... is not
+// authorized to perform: dynamodb:Query on resource: ...".
 var missingRight = regexp.MustCompile(`is not authorized to perform:? ([a-zA-Z0-9-]+:[a-zA-Z0-9*]+)`)
 
 // rightLacked returns the right that the caller lacks, such as dynamodb:Query. For any other error,

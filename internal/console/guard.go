@@ -19,8 +19,8 @@ func NewToken() string { return rand.Text() }
 type Guard struct {
 	// Token is required in requests of a page that change something.
 	Token string
-	// Always requires the token in all requests, except for the files of the page. Without Always, only
-	// a page needs the token: curl and the commands have no token.
+	// Always requires the token in all requests, except for the files of the page. Without Always,
+	// only a page needs the token: curl and the commands have no token.
 	Always bool
 }
 
@@ -37,9 +37,9 @@ var headers = map[string]string{
 	"Cache-Control":                "no-store",
 }
 
-// Protect puts the guard in front of a handler. If loopback is true, the server listens only on this
-// machine, and the guard refuses a request that names another host. Otherwise, another site could let
-// its name resolve to this machine, and its pages would count as the same origin.
+// Protect puts the guard in front of a handler. If loopback is true, the server listens only on
+// this machine, and the guard refuses a request that names another host. Otherwise, another site
+// could let its name resolve to this machine, and its pages would count as the same origin.
 func (g Guard) Protect(h http.Handler, loopback bool) http.Handler {
 	foreign := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -74,10 +74,10 @@ func byBrowser(r *http.Request) bool {
 	return r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != ""
 }
 
-// otherSite reports whether a page of another origin sent a request that is not allowed. Such a page
-// could not read the answer, but its requests could cause work. A link to the console may open in a
-// tab, but not in a frame. Old browsers do not send the header Sec-Fetch-Site, but they send the
-// origin for streams and WebSockets.
+// otherSite reports whether a page of another origin sent a request that is not allowed. Such a
+// page could not read the answer, but its requests could cause work. A link to the console may open
+// in a tab, but not in a frame. Old browsers do not send the header Sec-Fetch-Site, but they send
+// the origin for streams and WebSockets.
 func otherSite(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	if origin := r.Header.Get("Origin"); site == "" && origin != "" {
@@ -93,8 +93,8 @@ func otherSite(r *http.Request) bool {
 	return !isPageFile(r)
 }
 
-// hasToken reports whether a request has the right token. The comparison takes constant time, so that
-// its duration does not reveal parts of the token.
+// hasToken reports whether a request has the right token. The comparison takes constant time, so
+// that its duration does not reveal parts of the token.
 func (g Guard) hasToken(r *http.Request) bool {
 	return g.Token != "" && subtle.ConstantTimeCompare([]byte(r.Header.Get(TokenHeader)), []byte(g.Token)) == 1
 }

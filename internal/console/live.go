@@ -13,9 +13,9 @@ import (
 	"github.com/lullhq/lull/internal/seam/clock"
 )
 
-// maxStreams is how many streams of events may be open at once. Each page opens one stream. The same
-// number of answers in several lines may run at the same time. The two limits are separate, so that
-// open pages cannot block What if or a redrive.
+// maxStreams is how many streams of events may be open at once. Each page opens one stream. The
+// same number of answers in several lines may run at the same time. The two limits are separate, so
+// that open pages cannot block What if or a redrive.
 const maxStreams = 64
 
 // patience is how long a page that reads nothing may block a stream. keepAliveEvery is how often a
@@ -44,8 +44,8 @@ func (c *console) tick(ctx context.Context) tick {
 	return t
 }
 
-// live reads the status once for all open pages: within one interval, all pages get the same tick. It
-// reads no status while no page is open.
+// live reads the status once for all open pages: within one interval, all pages get the same tick.
+// It reads no status while no page is open.
 type live struct {
 	every time.Duration
 	ask   func(context.Context) tick
@@ -55,8 +55,8 @@ type live struct {
 	at   time.Time // when last was read
 }
 
-// newest returns the newest tick, and the time until the next tick is due. So all pages ask again at
-// the same time.
+// newest returns the newest tick, and the time until the next tick is due. So all pages ask again
+// at the same time.
 func (l *live) newest(ctx context.Context) (tick, time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -149,8 +149,8 @@ func open(w http.ResponseWriter, room chan struct{}, kind string) (s *stream, en
 // longAnswer is an answer that takes a long time. It calls say for each line of JSON.
 type longAnswer func(ctx context.Context, say func(line any))
 
-// lines answers a request with the lines of f's answer, or with f's error. The context of the answer
-// ends with the request. It also ends if a write fails because the client does not read.
+// lines answers a request with the lines of f's answer, or with f's error. The context of the
+// answer ends with the request. It also ends if a write fails because the client does not read.
 func (c *console) lines(who role, f func(r *http.Request) (longAnswer, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		tell, err := f(r)

@@ -75,13 +75,13 @@ type Counts struct {
 	Duplicates int `json:"duplicates"`
 	Skipped    int `json:"skipped"`
 	Dead       int `json:"dead"`
-	// Fetched counts documents that were fetched from their source. FetchFailed counts fetches whose
-	// answer could not be written.
+	// Fetched counts documents that were fetched from their source. FetchFailed counts fetches
+	// whose answer could not be written.
 	Fetched     int `json:"fetched,omitempty"`
 	FetchFailed int `json:"fetch_failed,omitempty"`
 	// Enriched counts documents to which a service added fields. EnrichCalls counts the requests to
-	// such services, or is 0 if requests are not counted. EnrichFailed counts requests without a usable
-	// answer.
+	// such services, or is 0 if requests are not counted. EnrichFailed counts requests without a
+	// usable answer.
 	Enriched     int `json:"enriched,omitempty"`
 	EnrichCalls  int `json:"enrich_calls,omitempty"`
 	EnrichFailed int `json:"enrich_failed,omitempty"`

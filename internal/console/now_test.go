@@ -65,8 +65,8 @@ func TestPromisesNameTheirCollections(t *testing.T) {
 	}
 }
 
-// Only the steps within the span count. The median of a busy step has more weight than the median of
-// an idle step.
+// Only the steps within the span count. The median of a busy step has more weight than the median
+// of an idle step.
 func TestFlowSumsUpTheLatestSteps(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)

@@ -46,8 +46,8 @@ type part struct {
 	Hit  bool   `json:"hit,omitempty"`
 }
 
-// SearchOf reads a search from a request. The request may ask for at most this many hits. If it does
-// not say how many, the limit of the search is 0.
+// SearchOf reads a search from a request. The request may ask for at most this many hits. If it
+// does not say how many, the limit of the search is 0.
 func SearchOf(r *http.Request, most int) (operate.Search, error) {
 	limit, err := limitOf(r, most)
 	return operate.Search{
@@ -207,8 +207,8 @@ func (x *excerpts) mark(text string) (parts []part, found bool) {
 	return parts, len(hits) > 0
 }
 
-// wanted reports whether a word is similar to a word of the query: one of the two may be the beginning
-// of the other.
+// wanted reports whether a word is similar to a word of the query: one of the two may be the
+// beginning of the other.
 func (x *excerpts) wanted(text string) bool {
 	if x.beginning != "" && strings.HasPrefix(text, x.beginning) {
 		return true

@@ -19,7 +19,8 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// sendRoutes returns the requests of the view Send. Without Options.Send, there are no such requests.
+// sendRoutes returns the requests of the view Send. Without Options.Send, there are no such
+// requests.
 //
 //	GET  /console/send/forms          the forms of messages that the settings decode, and the trials
 //	POST /console/send/write          returns the messages of a trial, and sends nothing

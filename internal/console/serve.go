@@ -11,8 +11,8 @@ import (
 
 // headerTimeout and requestTimeout bound how long a request may take to arrive. So an unfinished
 // request blocks neither a connection nor the shutdown of the server. shutdownTime is how long the
-// shutdown waits for running answers. Apart from that, answers have no time limit, because a redrive
-// at a low rate takes hours.
+// shutdown waits for running answers. Apart from that, answers have no time limit, because a
+// redrive at a low rate takes hours.
 const (
 	headerTimeout  = 10 * time.Second
 	requestTimeout = time.Minute // from the first byte of a request to the last
@@ -20,8 +20,8 @@ const (
 	shutdownTime   = 3 * time.Second
 )
 
-// Serve answers requests on l until ctx ends, and then closes l. The contexts of running requests end
-// with ctx. Answers that have not ended three seconds later are cut off. The guard protects h.
+// Serve answers requests on l until ctx ends, and then closes l. The contexts of running requests
+// end with ctx. Answers that have not ended three seconds later are cut off. The guard protects h.
 func Serve(ctx context.Context, l net.Listener, g Guard, h http.Handler) error {
 	at, ok := l.Addr().(*net.TCPAddr)
 	server := &http.Server{

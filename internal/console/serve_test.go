@@ -17,8 +17,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// pipes is a listener with one connection in memory. A real connection would not use the clock of the
-// test.
+// pipes is a listener with one connection in memory. A real connection would not use the clock of
+// the test.
 type pipes struct {
 	conn   chan net.Conn
 	closed chan struct{}

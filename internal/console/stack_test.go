@@ -24,7 +24,8 @@ import (
 	_ "github.com/lullhq/lull/source/builtin"
 )
 
-// stack is a stack in memory without running functions, with the options of a console for the stack.
+// stack is a stack in memory without running functions, with the options of a console for the
+// stack.
 type stack struct {
 	*testing.T
 	*operate.Operator

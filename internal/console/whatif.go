@@ -12,8 +12,8 @@ import (
 type Simulator interface {
 	// Settings returns the current settings as the text of a lull.yaml.
 	Settings() string
-	// Compare calls tell for each line of its answer. It also reports faults in the question as lines.
-	// An error means that the question cannot be answered now. Compare stops when ctx ends.
+	// Compare calls tell for each line of its answer. It also reports faults in the question as
+	// lines. An error means that the question cannot be answered now. Compare stops when ctx ends.
 	Compare(ctx context.Context, question []byte, tell func(line any)) error
 }
 

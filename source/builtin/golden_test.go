@@ -21,8 +21,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write event.txt and document.json again")
 
-// The pages about sources show the files of this test. They are in each folder with a lull.yaml below
-// the testdata of a kind. The settings in lull.yaml can be deployed. With these settings,
+// The pages about sources show the files of this test. They are in each folder with a lull.yaml
+// below the testdata of a kind. The settings in lull.yaml can be deployed. With these settings,
 // message.json becomes the event in event.txt and the document in document.json. If the message
 // refers to an object, object.json is the content of that object.
 func TestExamplesBecomeTheirDocuments(t *testing.T) {

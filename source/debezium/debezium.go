@@ -1,10 +1,11 @@
 // Package debezium is the format of Debezium's change events. Importing it registers the kind
 // debezium.
 //
-// The body of a message is the value of a Debezium record, with or without its schema. The value may
-// be alone, or next to the key in an object {"key":...,"value":...} or {"key":...,"payload":...}.
-// Key and value may be JSON, text or base64. The body may also be a record of Kafka or Kinesis, as
-// EventBridge Pipes sends it. The key is then the key of that record.
+// The body of a message is the value of a Debezium record, with or without its schema. The value
+// may be alone, or next to the key in an object {"key":...,"value":...} or
+// {"key":...,"payload":...}. Key and value may be JSON, text or base64. The body may also be a
+// record of Kafka or Kinesis, as EventBridge Pipes sends it. The key is then the key of that
+// record.
 package debezium
 
 import (
@@ -40,8 +41,8 @@ type Pointers struct {
 	Binlog bool `json:"binlog"`
 	// Sequence takes PostgreSQL's source.sequence as the version: the position of the last commit
 	// before the change, and then the position of the change. The class must be int. With Sequence,
-	// the rows of a snapshot are also ordered correctly with changes whose transaction was open during
-	// the snapshot.
+	// the rows of a snapshot are also ordered correctly with changes whose transaction was open
+	// during the snapshot.
 	Sequence bool `json:"sequence"`
 }
 
@@ -100,8 +101,8 @@ func check(s source.Settings) (problems []setting.Problem) {
 	return problems
 }
 
-// versionSetting is the name of the setting that combines several fields into a version. It is empty
-// if one field is the version.
+// versionSetting is the name of the setting that combines several fields into a version. It is
+// empty if one field is the version.
 func (p Pointers) versionSetting() string {
 	switch {
 	case p.Binlog:
@@ -209,8 +210,8 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 		}
 		d.Data = after.Raw
 	}
-	// Rows of a snapshot have the version of the snapshot, and no resync run. Only the later time of
-	// such a row distinguishes it from a live event. So lull writes an equal row again, which is
+	// Rows of a snapshot have the version of the snapshot, and no resync run. Only the later time
+	// of such a row distinguishes it from a live event. So lull writes an equal row again, which is
 	// harmless.
 	d.Resync = op.Str == "r"
 	// The event has the time of the database, and not that of the connector. A restarted connector

@@ -32,8 +32,8 @@ func binlog(_ string, from gjson.Result) (v source.Version, bad *event.Invalid) 
 	return joinNumbers("source/pos", number, pad(pos, posDigits), pad(row, rowDigits)), nil
 }
 
-// joinNumbers makes a version of several numbers. All numbers but the first must have a fixed number
-// of digits.
+// joinNumbers makes a version of several numbers. All numbers but the first must have a fixed
+// number of digits.
 func joinNumbers(field string, numbers ...string) source.Version {
 	text := trimZeros(strings.Join(numbers, ""))
 	return source.Version{Field: field, Value: gjson.Result{Type: gjson.Number, Raw: text}}
@@ -47,8 +47,8 @@ func pad(number string, digits int) string {
 // sequence returns the position of a change in PostgreSQL's log as one number: the position of the
 // last commit before the change, and then the position of the change. The position of the change
 // alone does not order the rows of a snapshot. A transaction that was open during the snapshot has
-// the lower position, but its change is newer. Debezium sends changes in the order of their commits.
-// So a row of a snapshot sorts before every change that is sent after the same commit. See
+// the lower position, but its change is newer. Debezium sends changes in the order of their
+// commits. So a row of a snapshot sorts before every change that is sent after the same commit. See
 // source.sequence in Debezium's documentation of its PostgreSQL connector, and in the code of
 // 3.2.0.Final.
 func sequence(op string, from gjson.Result) (v source.Version, bad *event.Invalid) {
@@ -69,7 +69,8 @@ func sequence(op string, from gjson.Result) (v source.Version, bad *event.Invali
 // placeDigits is the largest number of digits of a position in PostgreSQL's log, which has 64 bits.
 const placeDigits = 20
 
-// posDigits and rowDigits are the largest numbers of digits of a position in the binlog and of a row.
+// posDigits and rowDigits are the largest numbers of digits of a position in the binlog and of a
+// row.
 const posDigits, rowDigits = 12, 8
 
 func digits(s string, most int) bool {

@@ -36,8 +36,8 @@ func appendAll(out []byte, v gjson.Result, add appender) (_ []byte, bad *event.I
 	return out, bad
 }
 
-// maxLevels is how deep maps and lists may nest in DynamoDB. The time to read an image grows with the
-// square of its levels, so a deeper image is refused.
+// maxLevels is how deep maps and lists may nest in DynamoDB. The time to read an image grows with
+// the square of its levels, so a deeper image is refused.
 const maxLevels = 32
 
 // plainAppender returns an appender for an attribute value that has at most this many levels.

@@ -73,8 +73,8 @@ func streamID(keys gjson.Result) (string, *event.Invalid) {
 	})
 }
 
-// singleValue returns the type and the value of an attribute value such as {"S":"text"}. The type is
-// "" unless the object has exactly one member.
+// singleValue returns the type and the value of an attribute value such as {"S":"text"}. The type
+// is "" unless the object has exactly one member.
 func singleValue(v gjson.Result) (kind string, value gjson.Result) {
 	n := 0
 	if v.IsObject() {

@@ -74,9 +74,9 @@ func description(v gjson.Result) string {
 	return richText(v)
 }
 
-// richText returns the text of a value. The value is HTML, or a list that offers the same content in
-// several media types. From a list, richText takes the HTML, because the other content is the markup
-// from which the HTML was made.
+// richText returns the text of a value. The value is HTML, or a list that offers the same content
+// in several media types. From a list, richText takes the HTML, because the other content is the
+// markup from which the HTML was made.
 func richText(v gjson.Result) string {
 	if v.Type == gjson.String {
 		return textOf(v.Str)

@@ -68,8 +68,8 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 const localeMark = ":"
 
 // docID returns the id of a document: the content_id, for the first locale of the settings. Every
-// other translation is a separate document, so its id also ends in the locale. Adding a locale at the
-// end of the settings changes no existing id.
+// other translation is a separate document, so its id also ends in the locale. Adding a locale at
+// the end of the settings changes no existing id.
 func (s *format) docID(contentID gjson.Result, locale string) (event.DocID, *event.Invalid) {
 	id, bad := source.TextIdentity("content_id", contentID)
 	if bad != nil {
@@ -150,9 +150,9 @@ func isBulk(key string) bool {
 }
 
 // resyncRun returns the run of a bulk message. GOV.UK's messages have no run: a requeue gives every
-// document a new version, so the run is not needed. A producer that sends an old version again names
-// the run in the field resyncrun, or in a header inside the envelope. It must not be an attribute of
-// the message, because the order key depends only on the body.
+// document a new version, so the run is not needed. A producer that sends an old version again
+// names the run in the field resyncrun, or in a header inside the envelope. It must not be an
+// attribute of the message, because the order key depends only on the body.
 func resyncRun(b event.Body, run gjson.Result) (event.Run, *event.Invalid) {
 	if run.Type == gjson.Null {
 		if b.Run == "" {

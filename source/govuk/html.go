@@ -8,8 +8,8 @@ import (
 )
 
 // textOf returns the text that a reader of HTML sees. It removes tags, scripts and styles, resolves
-// entities, and collapses white space. It puts a space between the texts of different blocks, but not
-// between the texts of inline elements.
+// entities, and collapses white space. It puts a space between the texts of different blocks, but
+// not between the texts of inline elements.
 func textOf(source string) string {
 	if !strings.ContainsAny(source, "<&") {
 		return collapse(source)
@@ -43,7 +43,8 @@ func textOf(source string) string {
 	}
 }
 
-// unseen lists the elements whose content is not text. An element of this list never contains itself.
+// unseen lists the elements whose content is not text. An element of this list never contains
+// itself.
 var unseen = map[atom.Atom]bool{atom.Script: true, atom.Style: true}
 
 // inline lists the elements that do not separate words.

@@ -24,8 +24,8 @@ type Lists struct {
 	// matches any one segment.
 	OverridePaths []string `json:"overridePaths"`
 	// Locales are the locales to index. Messages in other locales are skipped. A message without a
-	// locale counts as en. Each translation is a separate document. Its id is the content_id for the
-	// first locale, and the content_id with the locale for every other locale.
+	// locale counts as en. Each translation is a separate document. Its id is the content_id for
+	// the first locale, and the content_id with the locale for every other locale.
 	Locales []string `json:"locales"`
 }
 

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// If options are written and read again, a nil list becomes the default list. So a nil list must also
-// mean the default list before that.
+// If options are written and read again, a nil list becomes the default list. So a nil list must
+// also mean the default list before that.
 func TestNilListsAreTheDefaultsAndEmptyOnesAreNot(t *testing.T) {
 	t.Parallel()
 	if got := (Lists{}).complete(); !reflect.DeepEqual(got, defaults.Govuk) {

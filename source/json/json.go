@@ -174,8 +174,8 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 	return d, d.InRun(b)
 }
 
-// valueAt returns the value that the pointer of an option names. If the option is not set, it returns
-// nothing, and not the whole body, which an empty pointer means.
+// valueAt returns the value that the pointer of an option names. If the option is not set, it
+// returns nothing, and not the whole body, which an empty pointer means.
 func valueAt(p source.Pointer, body gjson.Result) gjson.Result {
 	if p.Text == "" {
 		return gjson.Result{}

@@ -31,14 +31,15 @@ type Options struct {
 	S3 Key `json:"s3"`
 }
 
-// Key says how the key of an object becomes a document's id, and how lull reads the lines of objects.
+// Key says how the key of an object becomes a document's id, and how lull reads the lines of
+// objects.
 type Key struct {
 	// StripPrefix is removed from the beginning of a key. If it is empty, nothing is removed.
 	StripPrefix string `json:"stripPrefix"`
 	// StripSuffix is removed from the end of a key. If it is empty, nothing is removed.
 	StripSuffix string `json:"stripSuffix"`
-	// Lines is the name of the source that decodes every line of an object. If it is empty, an object
-	// is one document.
+	// Lines is the name of the source that decodes every line of an object. If it is empty, an
+	// object is one document.
 	Lines string `json:"lines"`
 	// LinesPerSecond is how many lines of one object become messages in a second, on average.
 	LinesPerSecond int `json:"linesPerSecond"`
@@ -138,8 +139,8 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 // lines decodes a notification of an object that contains many documents.
 func (s *format) lines(d source.Draft, change, root gjson.Result, bucket, key string) (source.Draft, *event.Invalid) {
 	if d.Op == event.Delete {
-		// lull no longer knows which documents the removed object contained. A later object may also
-		// contain the same documents.
+		// lull no longer knows which documents the removed object contained. A later object may
+		// also contain the same documents.
 		return source.Draft{Skip: "an object of many documents was removed: they stay"}, nil
 	}
 	object, version := event.Child(change, "object"), d.Version.Value
@@ -153,7 +154,8 @@ func (s *format) lines(d source.Draft, change, root gjson.Result, bucket, key st
 		return d, source.Invalid(d.Version.Field, "%s", err)
 	}
 	etag := cmp.Or(event.Child(object, "eTag").Str, event.Child(object, "etag").Str) // S3 or EventBridge spelling
-	// The time is zero for a notification by EventBridge, which names the time only in the envelope.
+	// The time is zero for a notification by EventBridge, which names the time only in the
+	// envelope.
 	written, _ := time.Parse(time.RFC3339Nano, event.Child(root, "eventTime").Str)
 	return source.Draft{Version: d.Version, Object: &event.Object{
 		Bucket: bucket, Key: key, Version: version.Str, ETag: etag, Bytes: event.Child(object, "size").Int(),

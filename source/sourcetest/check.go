@@ -117,8 +117,8 @@ func (s *suite) checkRepeatable(t *testing.T, m event.Message, first []event.Res
 	}
 	other := s.Decode(m)
 	for i, r := range first {
-		// The routing key of a requeue may make a live event a resync, and then the resync run counts. Such
-		// an event may differ.
+		// The routing key of a requeue may make a live event a resync, and then the resync run
+		// counts. Such an event may differ.
 		became := other[i].Event.Resync && !r.Event.Resync ||
 			other[i].Invalid != nil && other[i].Invalid.Field == "resyncrun"
 		if !became && (other[i].Event.Key != r.Event.Key || (other[i].Invalid == nil) != (r.Invalid == nil)) {

@@ -1,8 +1,9 @@
-// Package sourcetest is the test suite that every kind of source must pass. [Run] reads messages and
-// their expected results from a file. It checks that the kind keeps the promises of package source,
-// with these messages and with thousands of broken variants of them:
+// Package sourcetest is the test suite that every kind of source must pass. [Run] reads messages
+// and their expected results from a file. It checks that the kind keeps the promises of package
+// source, with these messages and with thousands of broken variants of them:
 //
-//   - The kind never panics, even if the body is cut off, has values of other types, or nests deeply.
+//   - The kind never panics, even if the body is cut off, has values of other types, or nests
+//     deeply.
 //   - Each result is exactly one of an event, a skip and an Invalid. A put has a payload or a
 //     reference, and a delete has neither.
 //   - The same body gives the same result in any envelope, with any attributes and at any time.

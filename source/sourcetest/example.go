@@ -128,8 +128,8 @@ func (s *suite) checkWritten(t *testing.T, name string, kind source.Kind, id str
 	}
 }
 
-// checkContent checks that the document contains the content. If the kind makes its own document, the
-// document must contain at least the title.
+// checkContent checks that the document contains the content. If the kind makes its own document,
+// the document must contain at least the title.
 func (s *suite) checkContent(t *testing.T, m event.Message, e event.Event, data string, own bool) {
 	t.Helper()
 	doc, err := s.Document(m, e)

@@ -21,10 +21,12 @@ import (
 
 // Options says what the suite tests.
 type Options struct {
-	// Settings is the text of a lull.yaml, with a source for each way in which the kind can be set up.
+	// Settings is the text of a lull.yaml, with a source for each way in which the kind can be set
+	// up.
 	Settings string
-	// Messages is the path of the file of messages. Empty means "testdata/decode.txt". Each case is a
-	// message for one source and its results, including every byte of the order key and the document:
+	// Messages is the path of the file of messages. Empty means "testdata/decode.txt". Each case is
+	// a message for one source and its results, including every byte of the order key and the
+	// document:
 	//
 	//	decode source=NAME [attributes=(name,value,...)] [sent=2026-11-20T16:00:00Z]
 	//	<body>

@@ -83,8 +83,8 @@ func (s *suite) checkVariants(t *testing.T, m event.Message) {
 	}
 }
 
-// checkLastCounts checks that an earlier member with the same name has no effect. Only the digest may
-// differ, because the payload of some formats is the whole body.
+// checkLastCounts checks that an earlier member with the same name has no effect. Only the digest
+// may differ, because the payload of some formats is the whole body.
 func checkLastCounts(t *testing.T, m event.Message, got, want []event.Result) {
 	t.Helper()
 	for i, r := range got {

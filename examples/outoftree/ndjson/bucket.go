@@ -55,8 +55,8 @@ func (b *Bucket) Get(ctx context.Context, name string) ([]byte, error) {
 	return io.ReadAll(object.Body)
 }
 
-// refused reports whether S3 answered that it refused a request. After any other error, it is unknown
-// whether the file was written.
+// refused reports whether S3 answered that it refused a request. After any other error, it is
+// unknown whether the file was written.
 func refused(err error) bool {
 	var answer *awshttp.ResponseError
 	return errors.As(err, &answer) && answer.HTTPStatusCode() < http.StatusInternalServerError

@@ -21,7 +21,8 @@ import (
 	"github.com/lullhq/lull/sink/sinktest"
 )
 
-// The sink passes lull's test suite, with the options for a sink that has no versions and no search.
+// The sink passes lull's test suite, with the options for a sink that has no versions and no
+// search.
 func TestSink(t *testing.T) {
 	t.Parallel()
 	sinktest.Run(t, sinktest.Options{
@@ -81,8 +82,8 @@ func serve(t *testing.T, f *fake) *ndjson.Bucket {
 	return ndjson.NewBucket(client, "lake")
 }
 
-// If S3 refuses a file, the file was not written, and lull may send it again. After any other error,
-// the outcome is unknown.
+// If S3 refuses a file, the file was not written, and lull may send it again. After any other
+// error, the outcome is unknown.
 func TestAllDocumentsOfAFileHaveOneOutcome(t *testing.T) {
 	t.Parallel()
 	ops := []sink.Op{

@@ -48,8 +48,8 @@ func init() {
 	})
 }
 
-// format decodes the messages of one source. It has the method Document of the embedded Rules, which
-// makes the projection.
+// format decodes the messages of one source. It has the method Document of the embedded Rules,
+// which makes the projection.
 type format struct {
 	*source.Rules
 	Options

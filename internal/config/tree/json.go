@@ -54,8 +54,8 @@ func ParseJSON(text []byte) (Node, error) {
 type parser struct {
 	text []byte
 	dec  *json.Decoder
-	// lines is the number of line ends in the text up to the offset read. So each line end is counted
-	// only once.
+	// lines is the number of line ends in the text up to the offset read. So each line end is
+	// counted only once.
 	read, lines int
 }
 

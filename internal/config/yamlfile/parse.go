@@ -22,8 +22,8 @@ var (
 	errTooMany   = fmt.Errorf("more than %d words and marks", maxTokens)
 )
 
-// maxTokens corresponds to about 5,000 lines. The parser's memory grows with the square of the number
-// of keys in a mapping.
+// maxTokens corresponds to about 5,000 lines. The parser's memory grows with the square of the
+// number of keys in a mapping.
 const maxTokens = 16 << 10
 
 // parse reads one YAML document into a tree. Errors are *tree.SyntaxError.

@@ -243,8 +243,8 @@ const markFocused = `(() => { const e = document.activeElement; if (!e || e === 
 
 const controls = "a[href], button, input, select, textarea, summary, [tabindex='0']"
 
-// notReached lists the controls that the tab key did not reach. It ignores radio buttons, because the
-// tab key reaches only one of a group.
+// notReached lists the controls that the tab key did not reach. It ignores radio buttons, because
+// the tab key reaches only one of a group.
 const notReached = `[...document.querySelectorAll("` + controls + `")]
 	.filter((e) => !e.disabled && e.checkVisibility() && e.type !== "radio" && !e.dataset.reached)
 	.map((e) => e.outerHTML.slice(0, 120))`

@@ -15,8 +15,8 @@ func bootOf(p *page) string {
 }
 
 // In an outage, the first section of the page is about the outage: the sink, the time at which it
-// began, what lull does, and the oldest waiting document compared with the promise. Every view shows
-// the outage in its heading.
+// began, what lull does, and the oldest waiting document compared with the promise. Every view
+// shows the outage in its heading.
 func TestAnOutageIsTheFirstThingThatTheConsoleShows(t *testing.T) {
 	t.Parallel()
 	s := start(t, "")
@@ -89,13 +89,15 @@ func TestTheChartsAreTrue(t *testing.T) {
 	if got := value[int](p, `[...document.querySelectorAll("figcaption")].filter((e) => /times are UTC/.test(e.textContent)).length`); got != 2 {
 		t.Errorf("%d captions name the zone, want 2", got)
 	}
-	// Counts are shown as bars, the ticks of their axis are whole numbers, and the outage is shaded.
+	// Counts are shown as bars, the ticks of their axis are whole numbers, and the outage is
+	// shaded.
 	p.until(`document.querySelectorAll("figure:last-of-type .chart rect.shade.outage").length === 1 &&
 		document.querySelectorAll(".chart rect.fill.m-dead").length === 1`)
 	if got := value[string](p, `[...document.querySelectorAll("figure")].at(-1).querySelectorAll("svg text[text-anchor=end]").values().map((e) => e.textContent).filter((s) => !s.includes(":")).toArray().join()`); strings.Contains(got, ".") || !strings.HasPrefix(got, "0,1") {
 		t.Errorf("the ticks are %s", got)
 	}
-	// A meaning has one colour: dead events have the same colour in the bar, in the legend and below.
+	// A meaning has one colour: dead events have the same colour in the bar, in the legend and
+	// below.
 	if got := value[[]string](p, `[...new Set([...document.querySelectorAll("rect.m-dead")].map((e) => getComputedStyle(e).fill).concat(getComputedStyle(document.querySelector(".dot.m-dead")).backgroundColor))]`); len(got) != 1 {
 		t.Errorf("dead has the colours %q", got)
 	}
