@@ -86,7 +86,8 @@ func TestEveryPageOfTheRunbookHasItsParts(t *testing.T) {
 	}
 }
 
-// If something must never happen, its alarm goes off at the first occurrence. Expected events have no
+// If something must never happen, its alarm goes off at the first occurrence. Expected events have
+// no
 // alarm.
 func TestAlarmsWatchWhatMustNeverHappen(t *testing.T) {
 	t.Parallel()

@@ -66,9 +66,9 @@ func (m Match) envelopes() (n int) {
 }
 
 // reads reports whether the rule's stream is the stream that a pipe read. The ARN of a table's
-// stream changes if the stream is switched off and on, so the ARN of the table also matches. For a
-// record that a consumer of a stream read, the ARN of the stream matches, because AWS does not
-// document whether the record names the stream or the consumer.
+// stream changes if the stream is switched off and on, so the ARN of the table also matches. If
+// a consumer of a stream read the record, the ARN of the stream matches too. AWS does not document
+// whether such a record names the stream or the consumer.
 func (m Match) reads(stream string) bool {
 	return m.Stream == stream || strings.HasPrefix(stream, m.Stream+"/stream/") ||
 		strings.HasPrefix(stream, m.Stream+"/consumer/")

@@ -11,9 +11,9 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Rules are the settings of one source, with the functions that a format needs to make document
-// ids, to check references and to make a projection. Most formats embed Rules, and so have the
-// method [Rules.Document].
+// Rules are the settings of one source. They have the functions with which a format makes document
+// ids, checks references and makes a projection. Most formats embed Rules, and so have the method
+// [Rules.Document].
 type Rules struct {
 	// Name is the source's name in the settings.
 	Name string

@@ -87,9 +87,9 @@ func ResyncRun(v gjson.Result) (event.Run, *event.Invalid) {
 	return run, nil
 }
 
-// Instant reads a time in RFC 3339. If digits is true, the value may also be a number that counts
-// milliseconds since 1970, or smaller units if the field's name ends in _us or _ns, as in Debezium.
-// A missing value and null give the zero time.
+// Instant reads a time in RFC 3339. If digits is true, the value may also be a number of
+// milliseconds since 1970. The units are smaller if the field's name ends in _us or _ns, as in
+// Debezium. A missing value and null give the zero time.
 func Instant(field string, v gjson.Result, digits bool) (t time.Time, f *event.Invalid) {
 	var err error
 	sent := v.Str

@@ -113,8 +113,8 @@ func (r *Rules) isAhead(sent time.Time, v shard.Version) bool {
 
 // checkBounds refuses an event that would make every later event of its document stale. It refuses
 // a version above maxVersion. It also refuses a time or a resync run that is far later than the
-// time at which this copy of the message was sent, if that time is known. It accepts a copy that is
-// sent when the time of the version has come.
+// time at which this copy of the message was sent. If that time is unknown, it accepts the event.
+// It accepts a copy that is sent when the time of the version has come.
 func (r *Rules) checkBounds(sent time.Time, v shard.Version, d *Draft) *event.Invalid {
 	if r.greatest != (shard.Version{}) && v.Compare(r.greatest) > 0 {
 		return VersionInvalid(d.Version.Field, "version %s is above sources.%s.maxVersion (%s): "+

@@ -120,7 +120,7 @@ func arnFields() []arnField {
 	toPipes := map[string]string{region: "replicate the data", account: "forward the changes"}
 	toSecrets := map[string]string{region: "replicate the secret"}
 	toTopics := map[string]string{region: "publish to a topic of this region", fifo: "publish to a standard topic"}
-	toBus := map[string]string{region: "forward to a bus of this region", account: "forward to a bus of this account"}
+	toBus := map[string]string{region: "forwards to a bus of this region", account: "forwards to a bus of this account"}
 	toKey := map[string]string{region: "multi-region key", account: "a key of this account"}
 	toAlarms := map[string]string{region: "a topic of this region", fifo: "a standard topic"}
 	others, anywhere := []string{account}, []string{account, region}
@@ -194,7 +194,7 @@ func arnFields() []arnField {
 		{name: optBuckets.env, form: "arn:%[1]s:s3:::incoming"},
 		{
 			name: "Upstreams[].SenderARN", form: "arn:%s:sns:%s:%s:topic", junk: "topic", accepted: []string{region},
-			says: map[string]string{account: "the other account's role"},
+			says: map[string]string{account: "a role of the other account"},
 			set:  upstream(func(arn string) infra.Upstream { return infra.Upstream{SenderARN: arn} }),
 		},
 		// For a sink in another region, the settings must name the region of requests. See

@@ -266,9 +266,9 @@ type Payload struct {
 	// nothing. A delete of the document should follow in this time. Otherwise the event becomes a
 	// dead letter. Default 15m.
 	MissingWait time.Duration `json:"missingWait"`
-	// Allow lists the places in S3 that a reference may point to. The default is no place.
+	// Allow lists the places in S3 that a reference may point to. By default it lists none.
 	Allow []BucketPrefix `json:"allow"`
-	// HTTPHosts lists the host names that an http reference may point to. The default is no host.
+	// HTTPHosts lists the host names that an http reference may point to. By default it lists none.
 	HTTPHosts []string `json:"httpHosts"`
 }
 

@@ -75,8 +75,8 @@ func (c *Config) Expires(now time.Time) int64 {
 	return now.Add(c.Lifecycle.RowRetention + c.Lifecycle.TTLExtra).Unix()
 }
 
-// Fresh is how long after the last change of a burst its document is in the sink, for 99 % of the
-// documents of a collection (docs/design.md, section 3).
+// Fresh is the time from the last change of a burst until its document is in the sink. It holds for
+// 99 % of the documents of a collection (docs/design.md, section 3).
 func (c *Config) Fresh(collection string) time.Duration {
 	return c.For(collection).Quiet + c.Queues.Live.Window + time.Second
 }

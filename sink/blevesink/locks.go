@@ -37,6 +37,8 @@ func (l *locks) acquire(ctx context.Context, docs []shard.DocID) error {
 		select {
 		case <-freed:
 		case <-ctx.Done():
+		}
+		if ctx.Err() != nil { // both may be ready, and select chooses at random
 			return ctx.Err()
 		}
 	}

@@ -12,8 +12,8 @@ import (
 )
 
 // One stack holds every promise at 5,000 events a second, whether AWS begins with two pollers or
-// with five, because AWS adds pollers. With a limit on the pollers, a burst is written several times
-// and documents are late: the rule live-pollers refuses such settings.
+// with five, because AWS adds pollers. With a limit on the pollers, a burst is written several
+// times and documents are late: the rule live-pollers refuses such settings.
 func TestAStackAtFiveThousandASecond(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
