@@ -123,8 +123,10 @@ func (a *app) deadDropCommand() *cobra.Command {
 	return a.lettersCommand(&cobra.Command{
 		Use: "drop [ID]", Short: "Delete dead letters for good",
 		Long: "Deletes one dead letter, those of a filter, or --all: their events are lost for good. A message " +
-			"goes with the last of its dead letters. It asks before it " +
-			"drops several, and says how many they are. Without a terminal a filter or --all needs --yes. " + lettersAreAJob,
+			"goes with the last of its dead letters. lull may ignore a dropped version that comes again. A version " +
+			"whose write got no answer may be in the sink: it stays there, and lull writes no older version of the " +
+			"document. A newer version ends both, so publish one. It asks before it drops several, and says how many " +
+			"they are. Without a terminal a filter or --all needs --yes. " + lettersAreAJob,
 	}, &operate.LetterOrder{}, operate.DropJob, &may, may.flag())
 }
 

@@ -169,9 +169,16 @@ func TestTheSentenceSaysWhyADocumentIsAsFreshAsItIs(t *testing.T) {
 		{
 			"blocked by a claim", pending(func(r *shard.Row) { r.Claimed = key(t, 7) }),
 			shard.Row{},
-			nil,
+			[]Letter{dead(7, deadletter.Parked, deadletter.DeadDeadline)},
 			"Version 5 waits because version 7 was claimed, got no answer and may be in the sink: redrive its dead " +
 				"letter first.",
+		},
+		{
+			"blocked by a claim whose dead letter was dropped", pending(func(r *shard.Row) { r.Claimed = key(t, 7) }),
+			shard.Row{},
+			[]Letter{dead(6, deadletter.Parked, deadletter.DeadDeadline)},
+			"Version 5 waits because version 7 was claimed, got no answer and may be in the sink: if its dead letter " +
+				"was dropped, publish a newer version.",
 		},
 		{
 			"no answer", pending(func(r *shard.Row) {
@@ -286,6 +293,20 @@ func TestTheSentenceComparesBytesBeforeVersions(t *testing.T) {
 				t.Errorf("got  %s: %s\nwant %s: %s", state, got, tt.state, tt.want)
 			}
 		})
+	}
+}
+
+// A dropped version may be in the sink, if its write got no answer.
+func TestTheSentenceOfADroppedDeadLetterSaysWhatTheSinkHolds(t *testing.T) {
+	t.Parallel()
+	e := evidence{
+		row:  shard.Row{Doc: "content#a", Dead: key(t, 4), Claimed: key(t, 4)},
+		sink: sinkAnswer{found: true, key: key(t, 4), version: "4"},
+	}
+	want := "Nothing is committed and nothing is pending: its version is a dead letter that was dropped. The sink holds " +
+		"version 4 all the same: publish a newer one."
+	if state, got := e.verdict(); state != StateDropped || got != want {
+		t.Errorf("got  %s: %s\nwant %s", state, got, want)
 	}
 }
 

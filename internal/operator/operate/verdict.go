@@ -2,6 +2,7 @@ package operate
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -203,9 +204,12 @@ func (e *evidence) onItsWay() (State, string) {
 		return say(StateClaimed, "is being written, or the answer of its write was lost: the lease runs until %s.",
 			clockText(r.LeaseUntil))
 	case r.Claimed > k:
-		return say(StateBlocked,
-			"waits because version %s was claimed, got no answer and may be in the sink: redrive its dead letter first.",
-			r.Claimed.VersionText())
+		what := "redrive its dead letter first"
+		if !e.letterOf(r.Claimed) {
+			what = "if its dead letter was dropped, publish a newer version"
+		}
+		return say(StateBlocked, "waits because version %s was claimed, got no answer and may be in the sink: %s.",
+			r.Claimed.VersionText(), what)
 	case e.health.PausedAt != 0:
 		return say(StatePaused, "waits: %s.%s", e.paused(), unheld)
 	case e.health.OpenUntil != 0:
@@ -285,6 +289,11 @@ func times(n int64) string {
 
 func capital(s string) string { return string(s[0]-'a'+'A') + s[1:] }
 
+// letterOf reports whether there is a dead letter of a version.
+func (e *evidence) letterOf(k shard.OrderKey) bool {
+	return slices.ContainsFunc(e.letters, func(l Letter) bool { return l.OrderKey == k.String() })
+}
+
 func (e *evidence) holds(k shard.OrderKey) bool { return !e.due(k).IsZero() }
 
 // due returns when the version is due in its flight, or the zero time if no flight holds it.
@@ -354,6 +363,9 @@ func (e *evidence) resting() (State, string) {
 		return e.dead(newest)
 	case r.Committed == "" && len(e.planned) > 0:
 		return StateScheduled, "Nothing is committed." + e.plans()
+	case r.Committed == "" && e.sink.found:
+		return StateDropped, fmt.Sprintf("Nothing is committed and nothing is pending: its version is a dead letter that "+
+			"was dropped. The sink holds version %s all the same: publish a newer one.", e.sink.version)
 	case r.Committed == "":
 		return StateDropped, "Nothing is committed and nothing is pending: its version is a dead letter that was dropped."
 	case r.Committed.IsFloor():

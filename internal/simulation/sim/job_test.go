@@ -51,6 +51,9 @@ type Jobbing struct {
 	known   map[string]bool // states that the row may have; nil if a step makes several calls of the API
 	first   map[time.Time]map[shard.DocID]shard.OrderKey
 
+	renewed int  // documents of which a newer version was sent
+	lapse   bool // nobody sends one
+
 	killed, lost, late, continued, done int
 }
 

@@ -60,7 +60,7 @@ func (s droppingStore) Drop(ctx context.Context, id string) error {
 	l, there, _ := s.j.w.letters.Get(background, id)
 	if s.j.id == "drop" && there {
 		if e := o.events[id]; e != nil {
-			e.given = true
+			e.dropping = true
 		}
 		if !s.from.Until.IsZero() && l.Died.After(s.from.Until) {
 			o.always("a drop leaves what died after it began", fmt.Sprintf("%s died at %s", l.Doc, l.Died))
@@ -95,12 +95,22 @@ func letterWorld(t testing.TB, seed uint64, of func(operate.API, operate.LetterO
 			})
 		}
 	}
+	j.lettersOf(w, order, of)
+	runs := 2 + j.dice.IntN(4)
+	j.over = func(job.State) bool { return j.done >= runs }
+	j.begin(w, w.options.Upstream.Calm/4+j.dice.upTo(w.options.Upstream.Calm/2))
+	return w, j
+}
+
+// lettersOf makes the job one of the dead letters of an order, and asks of each that is done that
+// it left none out.
+func (j *Jobbing) lettersOf(w *World, order operate.LetterOrder,
+	of func(operate.API, operate.LetterOrder) operate.LetterJob,
+) {
 	j.run = func(ctx context.Context, r job.Runner, api jobAPI) error {
 		_, err := job.Run(ctx, r, of(api, order), func(operate.LetterLine) {})
 		return err
 	}
-	runs := 2 + j.dice.IntN(4)
-	j.over = func(job.State) bool { return j.done >= runs }
 	parked := map[time.Time][]deadletter.Facts{}
 	j.dropped = map[string]bool{}
 	j.begun = func(s job.State) {
@@ -126,8 +136,6 @@ func letterWorld(t testing.TB, seed uint64, of func(operate.API, operate.LetterO
 			}
 		}
 	}
-	j.begin(w, w.options.Upstream.Calm/4+j.dice.upTo(w.options.Upstream.Calm/2))
-	return w, j
 }
 
 // unsure reports whether a dead letter that was sent may not have been marked.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/seam/flight"
 	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
@@ -111,6 +112,7 @@ func (o *oracle) ledger(doc shard.DocID) *ledger {
 // wrote checks every row write that the table applied.
 func (o *oracle) wrote(v *invocation, w shard.Write, old, row shard.Row) {
 	l := o.ledger(w.Doc)
+	o.marks(old, row)
 	if w.Drop {
 		return
 	}
@@ -300,7 +302,8 @@ func (o *oracle) answered(op sink.Op, g *grant, out sink.Outcome) {
 		}
 	case sink.Applied:
 		l.open = l.open || g.open // the setting suspends promise 1
-		if op.Key < l.shown() && op.Key != l.inSink && !l.tookBack(l.inSink) && !o.isDead(op.Doc, l.inSink) && !l.open {
+		if op.Key < l.shown() && op.Key != l.inSink && !l.tookBack(l.inSink) && !o.isDead(op.Doc, l.inSink) &&
+			!o.given(op.Doc, l.inSink) && !l.open {
 			o.violate("the sink never goes back", fmt.Sprintf("%s: from %s (%s) to %s (%s)", op.Doc, l.inSink,
 				l.inSinkOp, op.Key, op.Kind))
 		}
@@ -352,7 +355,9 @@ func (w *World) noted(v *invocation, n journal.Note) {
 	case journal.DeadLettered:
 		w.oracle.checkDeadLetter(n)
 	case journal.Stuck:
-		w.oracle.violate("nothing is stuck", fmt.Sprintf("%s: %s %s %s", v.Name, n.Doc, n.Flight, n.Detail))
+		if n.Count == 0 || !w.oracle.onlyDropped(flight.ID(n.Flight)) { // only flights have a count
+			w.oracle.violate("nothing is stuck", fmt.Sprintf("%s: %s %s %s", v.Name, n.Doc, n.Flight, n.Detail))
+		}
 	}
 	if w.options.Journal != nil {
 		w.options.Journal.Note(n)
@@ -363,7 +368,7 @@ func (w *World) noted(v *invocation, n journal.Note) {
 // outage write, or if a write without an answer became a dead letter.
 func (o *oracle) drifted(n journal.Note) {
 	l := o.ledger(n.Doc)
-	blocked := o.isDead(n.Doc, l.inSink) || o.isDead(n.Doc, o.w.table.row(n.Doc).Claimed)
+	blocked := o.isDead(n.Doc, l.inSink) || o.isDead(n.Doc, o.w.table.row(n.Doc).Claimed) || o.given(n.Doc, l.inSink)
 	if !o.w.loses && !l.open && !blocked {
 		o.violate("no drift if nothing was lost", fmt.Sprintf("%s: %s", n.Doc, n.Detail))
 	}

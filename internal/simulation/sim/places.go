@@ -30,19 +30,25 @@ type event struct {
 	seen      bool // the event's version, or a newer version, was committed
 	died      bool // the event was a dead letter at some time
 	outdone   bool // the event's dead letter was deleted, because a newer version was committed
-	given     bool // an operator drops the dead letter, so that the event is lost
+	dropping  bool // an operator drops the dead letter
+	given     bool // the dropped dead letter is deleted, so that the event may be lost
+
+	stored time.Duration // when the dead letter was last parked
+	marked time.Duration // when the row last had the event's version as the dead one
 }
 
 // truth is an event in a message that must not be lost.
 type truth struct {
 	*event
 	id string
+	at time.Duration // when the message came to its queue
 }
 
 // arrived records the events of a message that enters a queue.
 func (o *oracle) arrived(q *sqsQueue, m *message) {
-	for _, t := range q.carried[m] {
-		if q.dead == nil {
+	for i := range q.carried[m] {
+		t := &q.carried[m][i]
+		if t.at = o.w.now; q.dead == nil {
 			t.dying++
 			t.died = true
 			continue
@@ -115,7 +121,7 @@ func (o *oracle) event(id string, doc shard.DocID, key shard.OrderKey, op shard.
 			l.keys = append(l.keys, key)
 		}
 	}
-	return truth{e, id}
+	return truth{event: e, id: id}
 }
 
 // unkeyed returns the id of a dead letter without an order key. Each sink that gets the message has
@@ -170,7 +176,7 @@ func (o *oracle) left(q *sqsQueue, m *message, why emulation.Departure) {
 		case why == emulation.Expired:
 			e.lost = true
 		case o.done(e.event), o.doneBeforeReset(e.event), e.dying > 0, e.parked, e.scheduled, e.elsewhere(m.ID),
-			e.given:
+			o.givenUp(e):
 		case o.redriving && e.waiting > 0: // SQS itself has put the event back
 		case o.w.loses && e.outdone: // a restored table may show it as dead again; the newer version is sent again too
 		default:
@@ -184,7 +190,7 @@ func (o *oracle) left(q *sqsQueue, m *message, why emulation.Departure) {
 func (o *oracle) parked(f deadletter.Facts) {
 	o.w.worst.Letters++
 	if e := o.events[f.ID]; e != nil {
-		e.parked, e.died = true, true
+		e.parked, e.died, e.given, e.stored = true, true, false, o.w.now
 		return
 	}
 	o.violate("a dead letter belongs to an event", fmt.Sprintf("dead letter %s of %s", f.ID, f.Doc))
@@ -197,8 +203,10 @@ func (o *oracle) dropped(f deadletter.Facts) {
 		return
 	}
 	e.parked = false
+	e.outdone = o.done(e)
+	e.given = !e.outdone && e.dropping
 	// Nobody needs the dead letter of a version that an operator took back by a reset.
-	if e.outdone = o.done(e); !e.outdone && !e.given && !o.ledger(f.Doc).tookBack(e.key) {
+	if !e.outdone && !e.given && !o.ledger(f.Doc).tookBack(e.key) {
 		o.violate("a dead letter stays until its version is committed", fmt.Sprintf("%s %s", f.Doc, f.Key))
 	}
 }

@@ -138,6 +138,9 @@ func world(t testing.TB, seed uint64, level Level, change ...func(*Options)) *Wo
 	case Filled:
 		w, _ := filling(t, seed, jobEdits{}, change...)
 		return w
+	case GivenUp:
+		w, _ := dropAll(t, seed, jobEdits{}, change...)
+		return w
 	}
 	if _, err := ParseLevel(string(level)); err != nil {
 		t.Fatal(err)

@@ -23,6 +23,7 @@ type breadth struct {
 	days   bool
 	second bool // whether there is a second sink
 	refers bool
+	absurd bool // an absurd version is sent, and taken back
 	shape  shape
 }
 
@@ -98,6 +99,7 @@ func (b *breadth) world(t testing.TB, seed uint64, change ...func(*Options)) *Wo
 	} else if d.chance(0.1) {
 		at := sometime()
 		absurd := Absurd{At: at, Looks: at + sometime()}
+		b.absurd = true
 		operator = func(w *World) { w.plague(absurd) }
 	}
 	w := begin(t, o, change...)
