@@ -53,6 +53,7 @@ type Jobbing struct {
 
 	renewed int  // documents of which a newer version was sent
 	lapse   bool // nobody sends one
+	others  int  // programs that were refused another file
 
 	killed, lost, late, continued, done int
 }
@@ -71,6 +72,7 @@ type jobEdits struct {
 	order    func(*operate.LetterOrder)  // changes the order of each step of a redrive or drop
 	done     func(*operate.LetterResult) // changes the answer to such a step
 	dead     func(deadletter.Store) deadletter.Store
+	publish  func(*operate.Publication) // each step of a resync
 }
 
 // jobbed returns the state of a job in a simulated run.

@@ -58,5 +58,13 @@ func TestEveryMutantOfAJobIsNoticed(t *testing.T) {
 		})
 		fmt.Fprintf(&table, "| %s | %s | %s |\n", m.name, m.change, r.Violations[0].Rule)
 	}
+	for _, m := range resyncMutants {
+		r := caught(t, 100, func(seed uint64) *World {
+			w, _ := resynced(t, seed, m.edits, m.made)
+			return w
+		})
+		rule, _, _ := strings.Cut(r.Violations[0].Rule, ": ") // without the event
+		fmt.Fprintf(&table, "| %s | %s | %s |\n", m.name, m.change, rule)
+	}
 	tree.Generated(t, "docs/simulator.md", "job mutants", table.String(), *update)
 }
