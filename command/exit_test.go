@@ -95,8 +95,8 @@ func (refusing) Explain(context.Context, shard.DocID) (operate.Explanation, erro
 // left is a stack in which something remains.
 type left struct{ calm }
 
-func (left) Forget(context.Context, operate.ForgetOrder) (operate.Forgotten, error) {
-	return operate.Forgotten{Remaining: 1}, nil
+func (left) Forget(context.Context, operate.ForgetOrder) (operate.ForgetStep, error) {
+	return operate.ForgetStep{Counts: map[string]int{"dead letters found": 1}}, nil
 }
 
 func (left) Explain(context.Context, shard.DocID) (operate.Explanation, error) {

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,35 +10,42 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lullhq/lull/internal/operator/job"
 	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/seam/clock"
-	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/terminal"
 )
 
 func (a *app) forgetCommand() *cobra.Command {
 	var may consent
-	var group string
-	patience := 2 * time.Minute
+	f := operate.Forgetting{Clock: clock.System{}, Patience: 2 * time.Minute}
 	return define(&cobra.Command{
 		Use: "forget [KEY]", Short: "Remove a document wherever lull keeps it, for a person's right to be forgotten",
 		Long: "Deletes a document from the sink, its dead letters and its scheduled events. It " +
 			"waits until no flight holds it. A tombstone without content stays, under its key. It refuses every " +
 			"version of the document for as long as rows are kept, so that nothing in a queue brings it back. After " +
 			"that, or after `lull reset`, the document is accepted again: remove it at its source, too.\n\n" +
-			"Without --yes it only lists what there is, and asks where there is a terminal. It can be run again at any time, " +
-			"and goes on where it stopped. Audited, without content. docs/forget.md says what it cannot reach. " +
+			"Without --yes it only lists what there is, and asks where there is a terminal. It is a job (`lull jobs`), " +
+			"one at a time in a stack: after anything that stopped it, the same command continues it, on any machine. " +
+			"The job's row has a hash of the key only. Audited, without content. docs/forget.md says what it cannot reach. " +
 			"KEY is <collection>#<id>. With --group it is every document of a message group that has a row.",
-		Args: keyOrGroup(&group),
-		RunE: a.verb(func(c *cobra.Command, api operate.API, args []string) error {
-			if group != "" {
-				return a.forgetGroup(c.Context(), api, group, &may, patience)
+		Args: keyOrGroup(&f.Group),
+		RunE: a.verb(func(c *cobra.Command, api operate.API, args []string) (err error) {
+			f := f
+			f.By = whoami()
+			var all operate.GroupPage
+			if f.Group == "" {
+				f.Key, err = keyArg(args[0])
+			} else if all, err = operate.Group(c.Context(), api, f.Group); err == nil && all.Empty() {
+				err = fmt.Errorf("group %s: %w", f.Group, operate.ErrNotFound)
 			}
-			key, err := keyArg(args[0])
-			if err != nil {
+			if f.Keys = all.Keys; err == nil && !may.yes {
+				err = a.mayForget(c.Context(), api, f, all, &may)
+			}
+			if err != nil || !may.yes {
 				return err
 			}
-			return a.forget(c.Context(), api, operate.ForgetOrder{Key: key, By: whoami()}, &may, patience)
+			return a.forget(c.Context(), api, f)
 		}),
 	}, ends{
 		exitOK:      "nothing of it remains but the tombstone; or what there is was listed, without --yes",
@@ -47,8 +55,8 @@ func (a *app) forgetCommand() *cobra.Command {
 		exitWrong:   "something remains: the answer names it",
 	},
 		may.flag(),
-		flag("group", &group, "forget every document of the message group `NAME`, a tenant, instead of one"),
-		flag("patience", &patience, "how long `D` to ask again for what goes by itself"),
+		flag("group", &f.Group, "forget every document of the message group `NAME`, a tenant, instead of one"),
+		flag("patience", &f.Patience, "how long `D` to ask again for what goes by itself"),
 	)
 }
 
@@ -62,96 +70,71 @@ func keyOrGroup(group *string) cobra.PositionalArgs {
 	}
 }
 
-func (a *app) forget(ctx context.Context, api operate.API, o operate.ForgetOrder, may *consent, patience time.Duration,
+// mayForget lists what there is, and asks where there is a terminal. Of a group it lists the
+// documents only.
+func (a *app) mayForget(ctx context.Context, api operate.API, f operate.Forgetting, all operate.GroupPage,
+	may *consent,
 ) error {
-	look := o
-	look.DryRun = true
-	if !may.yes {
-		there, err := api.Forget(ctx, look)
-		if err != nil {
-			return err
+	what := "all of " + string(f.Key)
+	var err error
+	if f.Group == "" {
+		f.DryRun = true
+		var there operate.Forgotten
+		if there, err = a.runForget(ctx, api, f); err == nil {
+			err = a.forgotten(there)
 		}
-		if err := a.forgotten(there); err != nil {
-			return err
-		}
-		if _, can := tty(a.in); !can {
-			return nil
-		}
-		if err := may.ask(ctx, a, fmt.Sprintf("Remove all of %s for good?", o.Key)); err != nil {
-			return err
-		}
-	}
-	done, err := operate.ForgetAndWait(ctx, api, o, a.asking(patience))
-	if err != nil {
-		return err
-	}
-	if err := a.forgotten(done); err != nil {
-		return err
-	}
-	if done.Remaining > 0 {
-		return &exitError{exitWrong, fmt.Errorf("something of %s remains", o.Key)}
-	}
-	return nil
-}
-
-func (a *app) asking(most time.Duration) operate.Patience {
-	return operate.Patience{Clock: clock.System{}, Most: most, Waiting: func(things int) {
-		terminal.Printf(a.err, "still in %d of its places, which give it up by themselves\n", things)
-	}}
-}
-
-// forgetGroup forgets the documents of a message group.
-func (a *app) forgetGroup(ctx context.Context, api operate.API, group string, may *consent, patience time.Duration,
-) error {
-	if !may.yes {
-		all, err := operate.Group(ctx, api, group)
-		if err == nil && all.Empty() {
-			err = noGroup(group)
-		}
-		if err != nil {
-			return err
-		}
-		if err := a.print(all, func(w io.Writer) {
+	} else {
+		what = fmt.Sprintf("all %d documents of group %s", len(all.Keys), f.Group)
+		err = a.print(all, func(w io.Writer) {
 			for _, key := range all.Keys {
 				terminal.Printf(w, "%s\n", key)
 			}
 			unforgotten(w, all)
-		}); err != nil {
-			return err
-		}
-		if _, can := tty(a.in); !can {
-			return nil
-		}
-		if err := may.ask(ctx, a, fmt.Sprintf("Remove all %d documents of group %s for good?", len(all.Keys),
-			group)); err != nil {
-			return err
-		}
-	}
-	found := 0
-	remain, left, err := operate.ForgetGroup(ctx, api, group, operate.ForgetOrder{By: whoami()}, a.asking(patience),
-		func(key shard.DocID, done operate.Forgotten, err error) error {
-			if found++; err == nil {
-				return a.forgotten(done)
-			}
-			terminal.Printf(a.err, "%s: %v\n", key, err)
-			return nil
 		})
-	switch {
-	case err != nil:
+	}
+	if _, can := tty(a.in); err != nil || !can {
 		return err
-	case found == 0 && left.Empty():
-		return noGroup(group)
 	}
-	unforgotten(a.err, left)
-	terminal.Printf(a.err, "documents that did not change for lifecycle.rowRetention have no row, and are not found: "+
-		"delete them in the sink\n")
-	if remain > 0 {
-		return &exitError{exitWrong, fmt.Errorf("something of group %s remains", group)}
-	}
-	return nil
+	err = may.ask(ctx, a, fmt.Sprintf("Remove %s for good?", what))
+	may.yes = err == nil
+	return err
 }
 
-func noGroup(group string) error { return fmt.Errorf("group %s: %w", group, operate.ErrNotFound) }
+// forget forgets, and says what remains.
+func (a *app) forget(ctx context.Context, api operate.API, f operate.Forgetting) error {
+	done, err := a.runForget(ctx, api, f)
+	if err == nil {
+		err = a.forgotten(done)
+	}
+	what := string(f.Key)
+	if err == nil && f.Group != "" {
+		what = "group " + f.Group
+		left, err := api.InGroup(ctx, operate.GroupQuery{Group: f.Group})
+		if err != nil {
+			return fmt.Errorf("ask for what remains of group %s: %w", f.Group, err)
+		}
+		unforgotten(a.err, left)
+		terminal.Printf(a.err, "documents that did not change for lifecycle.rowRetention have no row, and are not found: "+
+			"delete them in the sink\n")
+		done.Remaining += len(left.Letters) + left.Unread.Found
+	}
+	if err == nil && done.Remaining > 0 {
+		err = &exitError{exitWrong, fmt.Errorf("something of %s remains", what)}
+	}
+	return err
+}
+
+// runForget runs the job, with its progress on standard error.
+func (a *app) runForget(ctx context.Context, api operate.API, f operate.Forgetting) (operate.Forgotten, error) {
+	var lines []operate.ForgetNote
+	state, err := runJob(ctx, a, api, f.Job(api), job.Runner{Dry: f.DryRun}, func(l operate.ForgetNote) {
+		lines = append(lines, l)
+	})
+	if err != nil {
+		return operate.Forgotten{}, err
+	}
+	return f.Result(state, lines)
+}
 
 // unforgotten prints the messages that belong, or may belong, to a group and to no document.
 func unforgotten(w io.Writer, left operate.GroupPage) {
@@ -166,6 +149,9 @@ func unforgotten(w io.Writer, left operate.GroupPage) {
 
 func (a *app) forgotten(f operate.Forgotten) error {
 	return a.print(f, func(w io.Writer) {
+		for _, key := range f.Keys {
+			terminal.Printf(w, "%s\n", key)
+		}
 		header(w, "PLACE", "FOUND", "REMOVED")
 		for _, s := range f.Steps {
 			terminal.Printf(w, "%s\t%d\t%d\n", s.Place, s.Found, s.Removed)
@@ -176,7 +162,8 @@ func (a *app) forgotten(f operate.Forgotten) error {
 			}
 		}
 		if !f.Until.IsZero() {
-			terminal.Printf(w, "every version of %s is refused until %s\n", f.Key, f.Until.UTC().Format(time.RFC3339))
+			terminal.Printf(w, "every version of %s is refused until %s\n", cmp.Or(string(f.Key), "each"),
+				f.Until.UTC().Format(time.RFC3339))
 		}
 		if f.DryRun {
 			terminal.Printf(w, "nothing was changed: --yes removes it\n")

@@ -196,8 +196,10 @@ func (h hostile) Check(context.Context, operate.CheckOrder) (operate.Checked, er
 	return evilAnswer[operate.Checked](h)
 }
 
-func (h hostile) Forget(context.Context, operate.ForgetOrder) (operate.Forgotten, error) {
-	return evilAnswer[operate.Forgotten](h)
+func (h hostile) Forget(context.Context, operate.ForgetOrder) (operate.ForgetStep, error) {
+	step, err := evilAnswer[operate.ForgetStep](h)
+	step.Next = nil // there is an end
+	return step, err
 }
 
 func (h hostile) Remove(context.Context, operate.RemoveOrder) (operate.Removed, error) {

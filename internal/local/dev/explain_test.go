@@ -15,7 +15,9 @@ import (
 
 	"github.com/lullhq/lull/internal/fault"
 	"github.com/lullhq/lull/internal/operator/feed"
+	"github.com/lullhq/lull/internal/operator/job"
 	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/seam/clock"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 	"github.com/lullhq/lull/sink/memorysink"
@@ -270,7 +272,9 @@ var explained = []lookingAt{
 	}},
 	{"forgotten by an operator", operate.StateForgotten, func(s *scene) {
 		s.settled(3)
-		if _, err := s.e.Operator(nil).Forget(s.ctx, operate.ForgetOrder{Key: doc("a"), By: "ann"}); err != nil {
+		api, clk := s.e.Operator(nil), clock.System{}
+		f := operate.Forgetting{Key: doc("a"), By: "ann", Clock: clk}
+		if _, err := f.Forget(s.ctx, job.Runner{Store: api, Clock: clk, By: f.By}, api); err != nil {
 			s.t.Fatal(err)
 		}
 	}},

@@ -19,6 +19,7 @@ import (
 
 	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/operator/job"
 	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/pipeline/archive"
 	"github.com/lullhq/lull/internal/pipeline/usecasetest"
@@ -246,12 +247,19 @@ func (g *oblivion) bring(state int) {
 	}
 }
 
+// once runs the job, without patience.
+func (g *oblivion) once() operate.Forgotten {
+	g.Helper()
+	f := operate.Forgetting{Key: "content#alice", By: "ann", Clock: clock.System{}}
+	return usecasetest.Must(f.Forget(g.Context(), job.Runner{Store: g.api, Clock: f.Clock, By: f.By}, g.api))(g)
+}
+
 // forget repeats the request until no more copies disappear by themselves, as the command does.
 // Whenever the answer says that nothing remains, no store may have the content.
 func (g *oblivion) forget() (done operate.Forgotten) {
 	g.Helper()
 	for range 10 {
-		done = usecasetest.Must(g.api.Forget(g.Context(), operate.ForgetOrder{Key: "content#alice", By: "ann"}))(g)
+		done = g.once()
 		if left := g.having(); done.Remaining == 0 && len(left) > 0 {
 			g.Errorf("nothing remains, it says, and these have it: %q", left)
 		}
@@ -271,7 +279,7 @@ var named = regexp.MustCompile("(?:`lull )?(dead drop|cancel --scheduled|in obje
 func (g *oblivion) obey() {
 	g.Helper()
 	for range 10 {
-		done := usecasetest.Must(g.api.Forget(g.Context(), operate.ForgetOrder{Key: "content#alice", By: "ann"}))(g)
+		done := g.once()
 		todo := named.FindAllStringSubmatch(fmt.Sprint(done.Steps), -1)
 		for _, todo := range todo {
 			switch todo[1] {

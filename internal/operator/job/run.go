@@ -48,6 +48,8 @@ type Job[C, L any] struct {
 	// Anew begins the job again if it stopped and had other arguments. Its steps must not need what
 	// the stopped job did not do. Without Anew the runner refuses other arguments.
 	Anew bool
+	// Private keeps the errors of the steps out of the table: they may name what the job is about.
+	Private bool
 	// First is the cursor of a job that begins.
 	First C
 	// Step does the part that begins at from, and returns where the next part begins. It ends within
@@ -70,6 +72,8 @@ type Runner struct {
 	// Report is called with the state after each step, and once before the first one of a job that
 	// continues; may be nil.
 	Report func(State)
+
+	private bool
 }
 
 // StepTime is how long a step may take.
@@ -86,6 +90,7 @@ func retries() backoff.Policy {
 // Run runs a job to its end, or continues it. It calls say with each line, after the line was
 // stored. The state is valid with an error, too. If ctx ends, the job can continue.
 func Run[C, L any](ctx context.Context, r Runner, j Job[C, L], say func(L)) (State, error) {
+	r.private = j.Private
 	lease, at, err := begin(ctx, r, j)
 	if err != nil {
 		return lease.State, err
@@ -194,7 +199,9 @@ func add[C, L any](state State, at C, s Step[L]) (State, error) {
 		state.Total = s.total
 	}
 	for outcome, n := range s.counts {
-		state.Counts[outcome] += n
+		if state.Counts[outcome] += n; state.Counts[outcome] == 0 {
+			delete(state.Counts, outcome)
+		}
 	}
 	size := 0
 	for _, l := range state.Lines {
@@ -266,6 +273,9 @@ func (r Runner) end(ctx context.Context, l Lease, err error) (State, error) {
 		s.Phase, s.Error = Stopped, ""
 	default:
 		s.Phase, s.Error = Failed, err.Error()
+		if r.private {
+			s.Error = "an error, which the program of the job printed"
+		}
 	}
 	r.report(*s)
 	if r.Dry || errors.Is(err, ErrLost) {

@@ -98,10 +98,10 @@ type API interface {
 	// Remove deletes documents from the sink that the source does not have. It skips a document
 	// that changed since the audit saw it.
 	Remove(ctx context.Context, o RemoveOrder) (Removed, error)
-	// Forget removes a document wherever lull keeps it, and refuses all of its versions from then
-	// on. Another call continues where this one stopped. It returns ErrNotFound if lull knows
-	// nothing of the document.
-	Forget(ctx context.Context, o ForgetOrder) (Forgotten, error)
+	// Forget does the next step of removing a document wherever lull keeps it. lull refuses all of
+	// its versions from then on. A step may be repeated. The last step returns ErrNotFound if lull
+	// knows nothing of the document.
+	Forget(ctx context.Context, o ForgetOrder) (ForgetStep, error)
 	// A job's steps are the questions above. The program that runs them keeps the job's state here.
 	job.Store
 	// Jobs lists the jobs that run, and the last ones that ran, the newest last.

@@ -155,7 +155,7 @@ func TestAnOrderAboutADocumentIsAboutAllOfItsSinks(t *testing.T) {
 		for _, id := range []flight.ID{"one", "two", "three", "four"} {
 			usecasetest.OK(t, g.flights.Delete(t.Context(), id))
 		}
-		forgotten, err := api.Forget(t.Context(), operate.ForgetOrder{Key: own, By: "ann"})
+		forgotten, err := forgets(t.Context(), api, operate.Forgetting{Key: own, By: "ann"})
 		if err != nil || forgotten.Remaining != 0 {
 			t.Fatalf("forget: %+v, %v", forgotten, err)
 		}
@@ -207,9 +207,9 @@ func TestAKeyWithoutASinkSelectsTheDeadLettersOfAllSinks(t *testing.T) {
 				t.Errorf("explained %d: %+v, want the dead letter of this sink", i, x.Letters)
 			}
 		}
-		forgotten, err := api.Forget(t.Context(), operate.ForgetOrder{Key: "content#a", By: "ann"})
-		if want := "dead letters 2/2"; err != nil || !strings.Contains(places(forgotten), want) {
-			t.Errorf("forgotten: %s, %v, want %s, that of the sink that is gone too", places(forgotten), err, want)
+		forgotten, err := forgets(t.Context(), api, operate.Forgetting{Key: "content#a", By: "ann"})
+		if want := "dead letters 3/3"; err != nil || !strings.Contains(places(forgotten), want) {
+			t.Errorf("forgotten: %s, %v, want %s, those of the added sink and of the one that is gone too", places(forgotten), err, want)
 		}
 		if letters, err := api.Letters(t.Context(), operate.LetterFilter{}); err != nil || len(letters) != 1 {
 			t.Errorf("after forget: %+v, %v, want that of the other document only", letters, err)
@@ -228,7 +228,7 @@ func TestAKeyWithASinkThatItsCollectionDoesNotHaveIsRefused(t *testing.T) {
 			_, errs["get"] = api.Get(t.Context(), key)
 			_, errs["cancel"] = api.Cancel(t.Context(), operate.Cancellation{Key: key, By: "ann"})
 			_, errs["reset"] = api.Reset(t.Context(), operate.ResetOrder{Key: key, To: "0", By: "ann"})
-			_, errs["forget"] = api.Forget(t.Context(), operate.ForgetOrder{Key: key, By: "ann"})
+			_, errs["forget"] = forgets(t.Context(), api, operate.Forgetting{Key: key, By: "ann"})
 			for name, err := range errs {
 				if !errors.Is(err, operate.ErrInput) || !strings.Contains(err.Error(), "is in sink") {
 					t.Errorf("%s %s: %v, want the sinks that there are", name, key, err)

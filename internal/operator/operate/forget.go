@@ -12,124 +12,121 @@ import (
 	"github.com/lullhq/lull/internal/pipeline/archive"
 	"github.com/lullhq/lull/internal/pipeline/mention"
 	"github.com/lullhq/lull/internal/pipeline/reconcile"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// ForgetOrder says which document to forget.
+// ForgetOrder asks for one step of forgetting a document.
 type ForgetOrder struct {
 	Key    shard.DocID `json:"key"`
+	Group  string      `json:"group,omitempty"`   // of which the document is forgotten; empty for none
 	DryRun bool        `json:"dry_run,omitempty"` // only say what there is
+	At     ForgetPlace `json:"at,omitzero"`       // Next of the step before
+	Limit  int         `json:"limit,omitempty"`   // how many things to look at, 1 to 256; 0 is 256
 	By     string      `json:"by"`                // who asks, for the audit
 }
 
-// Forgotten lists, place by place, how much was removed and how much remains.
-type Forgotten struct {
-	Key   shard.DocID  `json:"key"`
-	Steps []ForgetStep `json:"steps"`
-	// Remaining counts the things that are still there. Waits counts those of them that end without
-	// an operator.
-	Remaining int       `json:"remaining"`
-	Waits     int       `json:"waits,omitempty"`
-	Until     time.Time `json:"refused_until,omitzero"` // until then no version of it is accepted
-	DryRun    bool      `json:"dry_run,omitempty"`
+// ForgetPlace is where a step begins. It has no key of a document, because the table keeps it.
+type ForgetPlace struct {
+	Place  string        `json:"place,omitempty"`  // empty at the beginning
+	Sink   string        `json:"sink,omitempty"`   // the sink whose row gets its tombstone next
+	Page   string        `json:"page,omitempty"`   // the store's cursor
+	Remove []ForgetThing `json:"remove,omitempty"` // what the step before found: it is removed before Page is read
+	Known  bool          `json:"known,omitempty"`  // some place has the document
+	Look   bool          `json:"look,omitempty"`   // nothing is removed, because the document may not be known
+	Held   []string      `json:"held,omitempty"`   // the sinks that had the document at the beginning
+	Moving []string      `json:"moving,omitempty"` // the sinks whose rows do not have their tombstone yet
+	Shared []string      `json:"shared,omitempty"` // hashes of messages that were counted
 }
 
-// ForgetStep is one of the places where lull keeps documents.
+// ForgetThing is something to remove. A step finds it, and the next step removes it. So a step that
+// is repeated counts it once.
+type ForgetThing struct {
+	ID     string `json:"id"`
+	N      int    `json:"n"`                // how many things it counts as
+	Shared bool   `json:"shared,omitempty"` // it belongs to another document
+}
+
+// ForgetStep is what one step found and did.
 type ForgetStep struct {
-	Place   string   `json:"place"` // tombstone, sink, scheduled, dead letters, flights, ...
-	Found   int      `json:"found"`
-	Removed int      `json:"removed"`
-	Remains []string `json:"remains,omitempty"` // why something remains there, and what to do; never content
-	Waits   int      `json:"waits,omitempty"`   // the part of what remains that ends without an operator
-	Single  bool     `json:"single,omitempty"`  // at most one thing is there: each try finds the same one
-
-	unread int // things in Found that cannot be read: they do not prove that the document is known
+	// Counts has how many things of each place were found and removed, and two other counts.
+	Counts map[string]int `json:"counts,omitempty"`
+	Lines  []ForgetLine   `json:"lines,omitempty"`
+	Looked int            `json:"looked"` // how many things were read
+	Until  time.Time      `json:"refused_until,omitzero"`
+	Next   *ForgetPlace   `json:"next,omitempty"` // nil at the end
 }
 
-// tombstonePlace is the place of the step that writes a tombstone.
-const tombstonePlace = "tombstone"
-
-// After adds what an earlier try removed, so that the counts of several tries count each thing
-// once.
-func (f Forgotten) After(earlier Forgotten) Forgotten {
-	f.Steps = slices.Clone(f.Steps)
-	for i := range f.Steps {
-		s := &f.Steps[i]
-		at := slices.IndexFunc(earlier.Steps, func(e ForgetStep) bool { return e.Place == s.Place })
-		if at < 0 {
-			continue
-		}
-		more := earlier.Steps[at].Removed
-		if s.Single {
-			more = max(more-s.Removed, 0)
-			s.Found = max(s.Found-more, s.Removed)
-		}
-		s.Found, s.Removed = s.Found+more, s.Removed+more
-	}
-	return f
+// ForgetLine says why something remains in a place, and what to do. It never has content.
+type ForgetLine struct {
+	Place string `json:"place"`
+	ID    string `json:"id,omitempty"`
+	// Text is empty in the row of a job if it names another document or quotes a sink.
+	Text  string `json:"text,omitempty"`
+	Names bool   `json:"names,omitempty"`
 }
 
-// forgetting is one run.
+// The names of the counts of a place.
+const (
+	foundIn   = " found"
+	removedIn = " removed"
+)
+
+// The other counts.
+const (
+	forgetWaiting   = "waiting"   // things that end without an operator
+	forgetUndecoded = "undecoded" // messages in the archive that nothing decodes, without the id
+)
+
+// The places of a document, in the order of the steps. A flight comes before a dead letter: what
+// leaves the flight may become one, and then it is found there.
+const (
+	placeTombstone = "tombstone"
+	placeFlights   = "flights"
+	placeScheduled = "scheduled events"
+	placeLetters   = "dead letters"
+	placeArchive   = "archive"
+
+	sharedScheduled = "messages of other scheduled events"
+	sharedLetters   = "messages of other dead letters"
+)
+
+var forgetPages = []string{placeFlights, placeScheduled, placeLetters, placeArchive}
+
+// How much a step looks at. An object of the archive has up to 10,000 messages.
+const (
+	maxForget     = 256
+	forgetObjects = 16
+)
+
+// forgetting is one step.
 type forgetting struct {
 	*Operator
 	ForgetOrder
 
-	rows  []shard.DocID // of all sinks
-	known bool          // some place has the document
-	out   Forgotten
+	rows []shard.DocID // of all sinks
+	out  ForgetStep
 }
 
-// first reports whether the row belongs to the document's first sink. This row also owns the things
-// of sinks that the settings no longer have.
-func (g *forgetting) first() bool { return g.Key == g.rows[0] }
-
-// owns reports whether the row g.Key owns the things of doc.
-func (g *forgetting) owns(doc shard.DocID) bool {
-	return doc == g.Key || g.first() && doc.Plain() == g.Key.Plain() && !slices.Contains(g.rows, doc)
-}
-
-// holds says whether a message of another document, or of none, contains the document. Each message
-// is checked once: for the row of the sink whose queue it came from.
-func (g *forgetting) holds(sink string, doc shard.DocID, m queue.Message) mention.Answer {
-	if doc.Plain() == g.Key.Plain() || !g.at(sink) {
-		return mention.Nothing
-	}
-	return mention.In(g.Sources, sink, m, g.Key)
-}
-
-// at reports whether messages from the queues of a sink are checked for this row. The first row
-// also covers the sinks without a row.
-func (g *forgetting) at(sink string) bool {
-	of := func(row shard.DocID) bool { return g.Config.SinkOf(row) == sink }
-	return of(g.Key) || g.first() && !slices.ContainsFunc(g.rows, of)
-}
-
-func (g *forgetting) add(s ForgetStep) {
-	if sink := g.Key.Sink(); sink != "" && !strings.HasPrefix(s.Place, "sink ") {
-		s.Place += " of sink " + sink
-	}
-	g.known = g.known || s.Found > s.unread
-	g.out.Steps = append(g.out.Steps, s)
-	g.out.Remaining += s.Found - s.Removed
-	g.out.Waits += s.Waits
-}
-
-// Forget removes a document wherever lull keeps it. The tombstone comes first: after it, no message
-// that is still in a queue can bring the document back.
-func (o *Operator) Forget(ctx context.Context, r ForgetOrder) (Forgotten, error) {
+// Forget does the next step of removing a document wherever lull keeps it. The tombstones come
+// first: after them, no message that is still in a queue can bring the document back. A step may be
+// repeated. A document that no place has gets no tombstone, because its key may be a typing error.
+func (o *Operator) Forget(ctx context.Context, r ForgetOrder) (ForgetStep, error) {
 	g := &forgetting{
-		Operator: o, ForgetOrder: r, rows: o.Config.RowsOf(r.Key), out: Forgotten{Key: r.Key, DryRun: r.DryRun},
+		Operator: o, ForgetOrder: r, rows: o.Config.RowsOf(r.Key), out: ForgetStep{Counts: map[string]int{}},
 	}
-	if err := cmp.Or(whole(r.Key), named(r.By)); err != nil {
-		return g.out, err
+	var wrong error
+	g.Limit, wrong = limited(r.Limit, maxForget, maxForget)
+	if err := cmp.Or(whole(r.Key), named(r.By), wrong); err != nil {
+		return ForgetStep{}, err
 	}
 	if id := r.Key.ID(); (strings.TrimSpace(id) != id || strings.ContainsAny(id, "*?")) && !g.exact(ctx) {
-		return g.out, inputf("key %q: its id begins or ends with a space, or looks like a pattern: forget takes one "+
-			"whole key", string(r.Key))
+		return ForgetStep{}, inputf("key %q: its id begins or ends with a space, or looks like a pattern: forget takes "+
+			"one whole key", string(r.Key))
 	}
 	if _, err := o.rows(r.Key); err != nil {
-		return g.out, err
+		return ForgetStep{}, err
 	}
 	for _, row := range g.rows {
 		// A tombstone and a delete do not need to read the sink.
@@ -138,24 +135,111 @@ func (o *Operator) Forget(ctx context.Context, r ForgetOrder) (Forgotten, error)
 			continue
 		}
 		if _, err := o.auditedSink(row.Collection(), name); err != nil {
-			return g.out, err
+			return ForgetStep{}, err
 		}
 	}
-	for _, row := range g.rows {
-		g.Key, g.DryRun = row, r.DryRun
-		for _, step := range []func(context.Context, string) error{
-			g.sink, g.scheduledEvents, g.letters, g.manifests, g.archived,
-		} {
-			if err := step(ctx, o.Config.SinkOf(row)); err != nil {
-				return g.out, fmt.Errorf("forget %s: %w", row, err)
-			}
-		}
+	if err := g.step(ctx); err != nil {
+		return ForgetStep{}, fmt.Errorf("forget %s: %w", r.Key, err)
 	}
-	if !g.known {
-		return g.out, fmt.Errorf("%s: %w in the table, the sink, the dead letters, the flights and the schedule: is the "+
-			"key right?", r.Key, ErrNotFound)
+	if r.At.Look && !r.DryRun { // the same things are found again, to be removed
+		g.out.Counts, g.out.Lines = nil, nil
 	}
 	return g.out, nil
+}
+
+func (g *forgetting) step(ctx context.Context) error {
+	pages := map[string]func(context.Context) ([]ForgetThing, string, error){
+		placeFlights: g.flights, placeScheduled: g.scheduledEvents, placeLetters: g.letters, placeArchive: g.archived,
+	}
+	switch look := pages[g.At.Place]; {
+	case g.At.Place == "":
+		return g.begin(ctx)
+	case g.At.Place == placeTombstone:
+		return g.tombstone(ctx)
+	case look == nil:
+		return inputf("place %q: there is no such place", g.At.Place)
+	case len(g.At.Remove) > 0:
+		if err := g.remove(ctx); err != nil {
+			return err
+		}
+		return g.next(g.At.Page)
+	default:
+		found, page, err := look(ctx)
+		if err != nil || g.At.Look || len(found) == 0 {
+			return cmp.Or(err, g.next(page))
+		}
+		g.At.Remove, g.At.Page = found, page
+		g.out.Next = &g.At
+		return nil
+	}
+}
+
+// next goes to the next page, or to the next place.
+func (g *forgetting) next(page string) error {
+	g.At.Page, g.At.Remove, g.out.Next = page, nil, &g.At
+	if page != "" {
+		return nil
+	}
+	g.At.Shared = nil
+	switch at := slices.Index(forgetPages, g.At.Place) + 1; {
+	case at < len(forgetPages):
+		g.At.Place = forgetPages[at]
+	case !g.At.Known:
+		return unknown(g.Key)
+	case g.At.Look && !g.DryRun:
+		g.toTombstones(g.At.Held)
+	default:
+		g.out.Next = nil
+	}
+	return nil
+}
+
+func unknown(key shard.DocID) error {
+	return fmt.Errorf("%s: %w in the table, the sink, the dead letters, the flights, the schedule and the archive: "+
+		"is the key right?", key, ErrNotFound)
+}
+
+func (g *forgetting) toTombstones(held []string) {
+	g.At = ForgetPlace{Place: placeTombstone, Sink: g.Config.SinkOf(g.rows[0]), Known: true, Held: held}
+	g.out.Next = &g.At
+}
+
+// owns reports whether doc is a row of the document, also one of a sink that the settings no longer
+// have.
+func (g *forgetting) owns(doc shard.DocID) bool { return doc.Plain() == g.Key.Plain() }
+
+// holds says whether a message of another document, or of none, contains the document.
+func (g *forgetting) holds(sink string, doc shard.DocID, m queue.Message) mention.Answer {
+	if g.owns(doc) {
+		return mention.Nothing
+	}
+	return mention.In(g.Sources, sink, m, g.Key)
+}
+
+// mayRemove reports whether the things of a row may be removed: its tombstone is there. The first
+// row also stands for sinks that the settings no longer have.
+func (g *forgetting) mayRemove(doc shard.DocID) bool {
+	if !slices.Contains(g.rows, doc) {
+		doc = g.rows[0]
+	}
+	return !slices.Contains(g.At.Moving, g.Config.SinkOf(doc))
+}
+
+// found counts things of the document.
+func (g *forgetting) found(place string, n int) {
+	g.At.Known = g.At.Known || n > 0
+	g.out.Counts[place+foundIn] += n
+}
+
+// remains names a thing that stays where it is.
+func (g *forgetting) remains(place, id, text string) {
+	g.out.Lines = append(g.out.Lines, ForgetLine{Place: place, ID: id, Text: text, Names: true})
+}
+
+// unread counts and names a thing that cannot be read. It does not show that the document is known.
+func (g *forgetting) unread(place, id, text string) {
+	g.out.Counts[place+foundIn]++
+	g.remains(place, id, text)
 }
 
 // exact reports whether a row has exactly this key.
@@ -164,52 +248,81 @@ func (g *forgetting) exact(ctx context.Context) bool {
 	return err == nil && rows[0].Exists()
 }
 
-var errLook = errors.New("only looking")
-
-// sink writes the tombstone and deletes the document from the sink.
-func (g *forgetting) sink(ctx context.Context, name string) error {
-	tombstone, doc := ForgetStep{Place: tombstonePlace, Single: true}, ForgetStep{Place: "sink " + name, Single: true}
-	var until int64
-	key := func(row shard.Row, c shard.InSink) (shard.OrderKey, error) {
-		if row.Exists() {
-			tombstone.Found = 1
+// begin looks at the rows of the document and into its sinks.
+func (g *forgetting) begin(ctx context.Context) error {
+	for _, row := range g.rows {
+		name := g.Config.SinkOf(row)
+		look := g.looker(name)
+		look.Whole = true
+		all, err := look.Look(ctx, []shard.DocID{row})
+		if err != nil {
+			return err
 		}
+		f := all[0]
 		// If the sink cannot be read, the row says whether the sink has the document.
-		if c != (shard.InSink{}) || g.Readers[name] == nil && row.CommittedOp == shard.Put {
-			doc.Found = 1
+		held := f.Copy != (shard.InSink{}) || f.Document != nil || g.Readers[name] == nil && f.Row.CommittedOp == shard.Put
+		if held {
+			g.At.Held = append(g.At.Held, name)
 		}
-		until = g.Config.Expires(g.Clock.Now())
-		if row.Committed.IsFinal() {
-			if until = row.ExpiresAt; g.DryRun {
-				return row.Committed, errLook
-			}
+		g.At.Known = g.At.Known || f.Row.Exists() || held
+		if g.DryRun {
+			g.found(placeTombstone, one(f.Row.Exists()))
+			g.found("sink "+name, one(held))
+		}
+	}
+	if g.At.Known && !g.DryRun {
+		g.toTombstones(g.At.Held)
+		return nil
+	}
+	g.At.Place, g.At.Look = forgetPages[0], true
+	g.out.Next = &g.At
+	return nil
+}
+
+func one(is bool) int { return map[bool]int{true: 1}[is] }
+
+// tombstone writes the tombstone of a row, and deletes the document from its sink.
+func (g *forgetting) tombstone(ctx context.Context) error {
+	at := slices.IndexFunc(g.rows, func(row shard.DocID) bool { return g.Config.SinkOf(row) == g.At.Sink })
+	if at < 0 {
+		return inputf("sink %s: the settings do not have it any more: `lull jobs drop forget`, and forget it again",
+			g.At.Sink)
+	}
+	name, row, until := g.At.Sink, g.rows[at], int64(0)
+	key := func(row shard.Row, c shard.InSink) (shard.OrderKey, error) {
+		if until = g.Config.Expires(g.Clock.Now()); row.Committed.IsFinal() {
+			until = row.ExpiresAt
 			return row.Committed, nil
 		}
 		v, err := g.newest(row, c)
 		if err != nil {
 			return "", err
 		}
-		k, err := shard.Final(v)
-		if err == nil && (g.DryRun || !row.Exists() && doc.Found == 0 && !g.elsewhere(ctx)) {
-			err = errLook
-		}
-		return k, err
+		return shard.Final(v)
 	}
-	err := g.reconciler(name).Bury(ctx, reconcile.Burial{Doc: g.Key, Key: key, By: g.By, Why: "forgotten"})
+	held, removed := one(slices.Contains(g.At.Held, name)), 1
+	err := g.reconciler(name).Bury(ctx, reconcile.Burial{Doc: row, Key: key, Group: g.Group, By: g.By, Why: "forgotten"})
 	switch {
 	case err == nil:
-		tombstone.Found, tombstone.Removed, doc.Removed = 1, 1, doc.Found
 		g.out.Until = time.Unix(until, 0).UTC()
-	case errors.Is(err, errLook):
 	case errors.Is(err, reconcile.ErrMoving):
-		tombstone.Found = 1
-		tombstone.Remains, tombstone.Waits = []string{err.Error()}, 1
-		g.DryRun = true // without a tombstone, only look at the other places
+		removed = 0
+		g.At.Moving = append(g.At.Moving, name)
+		g.remains(placeTombstone, name, err.Error())
 	default:
 		return err
 	}
-	g.add(tombstone)
-	g.add(doc)
+	for place, n := range map[string]int{placeTombstone: 1, "sink " + name: held} {
+		g.out.Counts[place+foundIn] += n
+		g.out.Counts[place+removedIn] += n * removed
+	}
+	g.out.Counts[forgetWaiting] += 1 - removed
+	if at++; at < len(g.rows) {
+		g.At.Sink = g.Config.SinkOf(g.rows[at])
+	} else {
+		g.At.Place, g.At.Sink = forgetPages[0], ""
+	}
+	g.out.Next = &g.At
 	return nil
 }
 
@@ -222,53 +335,46 @@ func (g *forgetting) newest(row shard.Row, c shard.InSink) (shard.Version, error
 	return g.firstVersion(g.Key.Collection(), row.VersionClass)
 }
 
-// elsewhere reports whether the document is known in a place other than this row and sink. A
-// document that is not gets no tombstone, because its key may be a typing error.
-func (g *forgetting) elsewhere(ctx context.Context) bool {
-	rows, err := g.Shards.Read(ctx, g.Config.RowsOf(g.Key), shard.Consistent)
-	if g.known || err == nil && slices.ContainsFunc(rows, shard.Row.Exists) {
-		return true
+// remove removes what the step before found.
+func (g *forgetting) remove(ctx context.Context) error {
+	for _, t := range g.At.Remove {
+		var err error
+		place := g.At.Place
+		switch place {
+		case placeScheduled:
+			if t.Shared {
+				place = sharedScheduled
+			}
+			err = g.Schedule.Delete(ctx, t.ID)
+		case placeLetters:
+			err = g.drop(ctx, t.ID)
+		case placeArchive:
+			err = archive.Forgetter{Store: g.Archive, Sources: g.Sources}.Remove(ctx, g.Key, archive.Name(t.ID))
+		}
+		if err != nil {
+			return fmt.Errorf("remove %s of the %s: %w", t.ID, place, err)
+		}
+		g.out.Counts[place+removedIn] += t.N
 	}
-	look := &forgetting{Operator: g.Operator, ForgetOrder: g.ForgetOrder, rows: g.rows}
-	look.DryRun = true
-	err = errors.Join(look.scheduledEvents(ctx, ""), look.letters(ctx, ""), look.manifests(ctx, ""))
-	return err == nil && look.known
-}
-
-// archived removes the document from the archive. It reads the whole archive, because the name of
-// an object does not say which documents are in it.
-func (g *forgetting) archived(ctx context.Context, _ string) error {
-	if g.Archive == nil {
-		return nil
-	}
-	s := ForgetStep{Place: "archive"}
-	f := archive.Forgetter{
-		Store: g.Archive, Sources: g.Sources, Skip: func(sink string) bool { return !g.at(sink) },
-	}
-	done, err := f.Forget(ctx, g.Key, g.DryRun)
-	if err != nil {
-		return err
-	}
-	if s.Found = done.Messages; !g.DryRun {
-		s.Removed = s.Found
-	}
-	for _, name := range done.Unread {
-		s.remains("object %s cannot be read: look at it, and delete it", name)
-		s.unread++
-	}
-	for _, name := range done.Named {
-		s.remains("nothing decodes a part of a message in object %s, and the id is in it: look at it, and delete it, or "+
-			"wait until the archive expires", name)
-	}
-	if done.Undecoded > 0 {
-		s.Remains = append(s.Remains, fmt.Sprintf("%d messages that nothing decodes do not have the id: they go when the "+
-			"archive expires", done.Undecoded))
-	}
-	g.add(s)
 	return nil
 }
 
-// Forget removes a document wherever lull keeps it.
-func (c *Client) Forget(ctx context.Context, o ForgetOrder) (Forgotten, error) {
-	return ask[ForgetOrder, Forgotten](ctx, c, "forget", o)
+// drop drops a dead letter of the document.
+func (g *forgetting) drop(ctx context.Context, id string) error {
+	l, there, read := g.Dead.Get(ctx, id)
+	if err := g.Dead.Drop(ctx, id); err != nil {
+		return err
+	}
+	if there || read != nil { // else an earlier try dropped it
+		g.Journal.Note(journal.Note{
+			Step: journal.Dropped, At: g.Clock.Now(), Doc: cmp.Or(l.Doc, g.Key), Key: l.Key, Lane: l.Lane, Letter: id,
+			Detail: "by " + g.By + ": forgotten",
+		})
+	}
+	return nil
+}
+
+// Forget does the next step of removing a document wherever lull keeps it.
+func (c *Client) Forget(ctx context.Context, o ForgetOrder) (ForgetStep, error) {
+	return ask[ForgetOrder, ForgetStep](ctx, c, "forget", o)
 }

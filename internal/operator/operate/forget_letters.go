@@ -3,68 +3,60 @@ package operate
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/lullhq/lull/internal/pipeline/mention"
-	"github.com/lullhq/lull/internal/pipeline/redrive"
 	"github.com/lullhq/lull/internal/seam/backoff"
 	"github.com/lullhq/lull/internal/seam/deadletter"
-	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// forgetParallel is how many messages are read at the same time. forgetPage is how many are read
-// before their memory is freed.
-const (
-	forgetParallel = 16
-	forgetPage     = 256
-)
+// forgetParallel is how many messages are read at the same time.
+const forgetParallel = 16
 
-// letters drops the dead letters of the document. It also reads the message of every other dead
-// letter, which may contain an event of the document. Such a message stays, and the answer names
-// it.
-func (g *forgetting) letters(ctx context.Context, _ string) error {
-	var own []deadletter.Facts
-	shared := ForgetStep{Place: "messages of other dead letters"}
-	messages := map[string]bool{} // the messages found so far, by hash
-	err := g.letterPages(ctx, func(facts []deadletter.Facts) error {
-		var others []deadletter.Facts
-		for _, f := range facts {
-			if g.owns(f.Doc) {
-				own = append(own, f)
-			} else {
-				others = append(others, f)
-			}
-		}
-		return g.others(ctx, others, messages, &shared)
-	})
+// letters finds the dead letters of the document. It also reads the message of every other dead
+// letter, which may contain an event of the document. Such a message stays, and a line names it.
+func (g *forgetting) letters(ctx context.Context) (found []ForgetThing, next string, err error) {
+	page, next, err := g.Dead.List(ctx, deadletter.Filter{}, g.At.Page, g.Limit)
 	if err != nil {
-		return err
+		return nil, "", fmt.Errorf("list dead letters: %w", err)
 	}
-	s := ForgetStep{Place: "dead letters", Found: len(own)}
-	for _, f := range own {
-		if g.DryRun {
-			break
+	g.out.Looked += len(page)
+	var others []deadletter.Facts
+	for _, f := range page {
+		switch {
+		case !g.owns(f.Doc):
+			others = append(others, f)
+			continue
+		case g.mayRemove(f.Doc):
+			found = append(found, ForgetThing{ID: f.ID, N: 1})
 		}
-		if err := g.Dead.Drop(ctx, f.ID); err != nil {
-			return fmt.Errorf("drop dead letter %s: %w", f.ID, err)
-		}
-		g.Journal.Note(journal.Note{
-			Step: journal.Dropped, At: g.Clock.Now(), Doc: f.Doc, Key: f.Key, Lane: f.Lane, Letter: f.ID,
-			Detail: "by " + g.By + ": forgotten",
-		})
-		s.Removed++
+		g.found(placeLetters, 1)
 	}
-	g.add(s)
-	if shared.Found > 0 {
-		g.add(shared)
+	return found, next, g.others(ctx, others)
+}
+
+// maxShared is how many messages a place remembers. A dead letter that shares none of them counts
+// as a message.
+const maxShared = 1000
+
+// counted reports whether a message was counted for another dead letter, and remembers it.
+func (g *forgetting) counted(f deadletter.Facts) bool {
+	hash := f.Hash[:min(len(f.Hash), hashLength)]
+	if hash == "" {
+		return false
 	}
-	return nil
+	if slices.Contains(g.At.Shared, hash) {
+		return true
+	}
+	if len(g.At.Shared) < maxShared {
+		g.At.Shared = append(g.At.Shared, hash)
+	}
+	return false
 }
 
 // others checks the messages of dead letters of other documents.
-func (g *forgetting) others(ctx context.Context, facts []deadletter.Facts, messages map[string]bool,
-	s *ForgetStep,
-) error {
+func (g *forgetting) others(ctx context.Context, facts []deadletter.Facts) error {
 	answers := make([]mention.Answer, len(facts))
 	broken, err := g.readEach(ctx, len(facts), func(i int) error {
 		f := facts[i]
@@ -77,49 +69,26 @@ func (g *forgetting) others(ctx context.Context, facts []deadletter.Facts, messa
 		return err
 	})
 	if err != nil {
-		return err
+		return fmt.Errorf("look into dead letters: %w", err)
 	}
 	for i, f := range facts {
-		name, fix := letterName(f), letterFix(f)
-		counted := messages[f.Hash]
+		var text string
 		switch {
-		case broken[i] != nil && g.first():
-			s.remains("%s", unreadLetter(f))
-			if !counted {
-				s.unread++
-			}
+		case broken[i] != nil:
+			text = unreadLetter(f)
 		case answers[i] == mention.Holds:
-			s.remains("the message of dead letter %s has an event of it, too: %s", name, fix)
+			text = fmt.Sprintf("the message of dead letter %s has an event of it, too: %s", letterName(f), letterFix(f))
 		case answers[i] == mention.Named:
-			s.remains("nothing decodes a part of the message of dead letter %s, and the id is in it: %s", name, fix)
+			text = fmt.Sprintf("nothing decodes a part of the message of dead letter %s, and the id is in it: %s",
+				letterName(f), letterFix(f))
 		default:
 			continue
 		}
-		if counted { // another dead letter shares the message
-			s.Found--
+		g.remains(sharedLetters, f.ID, text)
+		g.At.Known = g.At.Known || broken[i] == nil
+		if !g.counted(f) {
+			g.out.Counts[sharedLetters+foundIn]++
 		}
-		if f.Hash != "" {
-			messages[f.Hash] = true
-		}
-	}
-	return nil
-}
-
-// letterPages calls f with every dead letter, a page at a time.
-func (o *Operator) letterPages(ctx context.Context, f func([]deadletter.Facts) error) error {
-	var page []deadletter.Facts
-	err := o.redrives().List(ctx, redrive.Selection{}, func(l deadletter.Facts) error {
-		if page = append(page, l); len(page) < forgetPage {
-			return nil
-		}
-		defer func() { page = nil }()
-		return f(page)
-	})
-	if err == nil {
-		err = f(page)
-	}
-	if err != nil {
-		return fmt.Errorf("look into dead letters: %w", err)
 	}
 	return nil
 }
@@ -150,18 +119,4 @@ func letterFix(f deadletter.Facts) string {
 
 func unreadLetter(f deadletter.Facts) string {
 	return fmt.Sprintf("the message of dead letter %s cannot be read: %s", letterName(f), letterFix(f))
-}
-
-// maxRemains is how many lines say what remains in one place.
-const maxRemains = 20
-
-// remains counts one thing more that stays where it is, and says what to do.
-func (s *ForgetStep) remains(format string, args ...any) {
-	s.Found++
-	switch n := len(s.Remains); {
-	case n < maxRemains:
-		s.Remains = append(s.Remains, fmt.Sprintf(format, args...))
-	case n == maxRemains:
-		s.Remains = append(s.Remains, "there is more: ask again after these")
-	}
 }

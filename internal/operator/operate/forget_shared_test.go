@@ -42,7 +42,7 @@ func (g *ground) forgetTwice(api operate.API, id string) (f operate.Forgotten) {
 	g.Helper()
 	var before string
 	for i := range 2 {
-		f = usecasetest.Must(api.Forget(g.Context(), operate.ForgetOrder{Key: usecasetest.Doc(id), By: "ann"}))(g)
+		f = usecasetest.Must(forgets(g.Context(), api, operate.Forgetting{Key: usecasetest.Doc(id), By: "ann"}))(g)
 		if text := fmt.Sprint(f.Remaining, remains(f)); i > 0 && text != before {
 			g.Errorf("the second time %s remain, the first time %s", text, before)
 		} else {

@@ -1,6 +1,7 @@
 package operate_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -60,7 +61,7 @@ func TestForgetTakesADocumentOutOfTheArchive(t *testing.T) {
 			usecasetest.OK(t, store.Put(t.Context(), n, b))
 		}
 		for _, dry := range []bool{true, false} {
-			got, err := api.Forget(t.Context(), operate.ForgetOrder{Key: "content#a", DryRun: dry, By: "ann"})
+			got, err := forgets(t.Context(), api, operate.Forgetting{Key: "content#a", DryRun: dry, By: "ann"})
 			last := got.Steps[len(got.Steps)-1]
 			removed := map[bool]int{false: 1}[dry]
 			if err != nil || last.Place != "archive" || last.Found != 2 || last.Removed != removed ||
@@ -80,15 +81,15 @@ func TestForgetRemovesADocumentFromEveryPlace(t *testing.T) {
 		g.everywhere("a")
 		g.everywhere("b")
 		before := g.rig.Row("content#a")
-		order := operate.ForgetOrder{Key: "content#a", DryRun: true, By: "ann"}
-		got, err := api.Forget(t.Context(), order)
-		const there = "tombstone 0/1, sink search 0/1, scheduled events 0/1, dead letters 0/1, flights 0/1"
+		order := operate.Forgetting{Key: "content#a", DryRun: true, By: "ann"}
+		got, err := forgets(t.Context(), api, order)
+		const there = "tombstone 0/1, sink search 0/1, flights 0/1, scheduled events 0/1, dead letters 0/1"
 		if err != nil || places(got) != there || got.Remaining != 5 || !got.DryRun || g.rig.Row("content#a") != before {
 			t.Fatalf("dry run: %s, %+v, %v", places(got), got, err)
 		}
 		order.DryRun = false
-		got, err = api.Forget(t.Context(), order)
-		const done = "tombstone 1/1, sink search 1/1, scheduled events 1/1, dead letters 1/1, flights 0/1"
+		got, err = forgets(t.Context(), api, order)
+		const done = "tombstone 1/1, sink search 1/1, flights 0/1, scheduled events 1/1, dead letters 1/1"
 		if err != nil || places(got) != done || got.Remaining != 1 || got.Waits != 1 || got.Until.Before(time.Now()) {
 			t.Fatalf("got %s, %+v, %v", places(got), got, err)
 		}
@@ -120,13 +121,13 @@ func TestForgetRemovesADocumentFromEveryPlace(t *testing.T) {
 		// Index ends the flight. Then nothing remains, however often it is asked.
 		usecasetest.OK(t, g.flights.Delete(t.Context(), "f-a"))
 		for range 2 {
-			if got, err = api.Forget(t.Context(), order); err != nil || got.Remaining != 0 ||
+			if got, err = forgets(t.Context(), api, order); err != nil || got.Remaining != 0 ||
 				g.rig.Row("content#a") != row {
 				t.Errorf("again: %s, %v", places(got), err)
 			}
 		}
 		// Others are as they were.
-		got, err = api.Forget(t.Context(), operate.ForgetOrder{Key: "content#b", DryRun: true, By: "ann"})
+		got, err = forgets(t.Context(), api, operate.Forgetting{Key: "content#b", DryRun: true, By: "ann"})
 		if err != nil || places(got) != there {
 			t.Errorf("another document: %s, %v", places(got), err)
 		}
@@ -164,9 +165,9 @@ func TestForgetRemovesNothingBeforeItsTombstoneIsThere(t *testing.T) {
 		g.Config.Debounce.MinInterval = 0
 		g.everywhere("a")
 		g.rig.Write(shard.Pause("search", micros(), "ann", ""))
-		order := operate.ForgetOrder{Key: "content#a", By: "ann"}
-		got, err := api.Forget(t.Context(), order)
-		if want := "tombstone 0/1, sink search 0/0, scheduled events 0/1, dead letters 0/1, flights 0/1"; err != nil ||
+		order := operate.Forgetting{Key: "content#a", By: "ann"}
+		got, err := forgets(t.Context(), api, order)
+		if want := "tombstone 0/1, sink search 0/1, flights 0/1, scheduled events 0/1, dead letters 0/1"; err != nil ||
 			places(
 				got,
 			) != want || got.Waits == 0 || got.DryRun || !strings.Contains(fmt.Sprint(got.Steps), "is paused") {
@@ -175,7 +176,7 @@ func TestForgetRemovesNothingBeforeItsTombstoneIsThere(t *testing.T) {
 		g.rig.Write(
 			shard.Resume("search", g.rig.Row(shard.HealthRow("search")), micros(), func(int64) time.Duration { return 0 }),
 		)
-		if got, err = api.Forget(t.Context(), order); err != nil || got.Steps[3].Removed != 1 {
+		if got, err = forgets(t.Context(), api, order); err != nil || got.Steps[4].Removed != 1 {
 			t.Errorf("after the pause: %s, %v", places(got), err)
 		}
 	})
@@ -185,18 +186,18 @@ func TestForgetRefusesAKeyThatIsNotClear(t *testing.T) {
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		g.commit(g.hold("f", put("a", 1)), `{}`)
 		for _, tt := range []struct {
-			order operate.ForgetOrder
+			order operate.Forgetting
 			is    error
 			says  string
 		}{
-			{operate.ForgetOrder{Key: "content#a"}, operate.ErrInput, "by"},
-			{operate.ForgetOrder{Key: "a", By: "ann"}, operate.ErrInput, "<collection>#<id>"},
-			{operate.ForgetOrder{Key: "content#a ", By: "ann"}, operate.ErrInput, "space"},
-			{operate.ForgetOrder{Key: "content#*", By: "ann"}, operate.ErrInput, "pattern"},
-			{operate.ForgetOrder{Key: "content#z", By: "ann"}, operate.ErrNotFound, "is the key right?"},
-			{operate.ForgetOrder{Key: "far#a", By: "ann"}, operate.ErrInput, "cannot be read from here"},
+			{operate.Forgetting{Key: "content#a"}, operate.ErrInput, "by"},
+			{operate.Forgetting{Key: "a", By: "ann"}, operate.ErrInput, "<collection>#<id>"},
+			{operate.Forgetting{Key: "content#a ", By: "ann"}, operate.ErrInput, "space"},
+			{operate.Forgetting{Key: "content#*", By: "ann"}, operate.ErrInput, "pattern"},
+			{operate.Forgetting{Key: "content#z", By: "ann"}, operate.ErrNotFound, "is the key right?"},
+			{operate.Forgetting{Key: "far#a", By: "ann"}, operate.ErrInput, "cannot be read from here"},
 		} {
-			_, err := api.Forget(t.Context(), tt.order)
+			_, err := forgets(t.Context(), api, tt.order)
 			if !errors.Is(err, tt.is) || !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("%q: %v, want %q", tt.order.Key, err, tt.says)
 			}
@@ -283,19 +284,19 @@ func TestForgetDeletesFromASinkThatCannotBeRead(t *testing.T) {
 		usecasetest.OK(t, g.flights.Delete(t.Context(), "one"))
 		usecasetest.OK(t, g.flights.Delete(t.Context(), "two"))
 		delete(g.Readers, "remote")
-		order := operate.ForgetOrder{Key: "content#a", DryRun: true, By: "ann"}
-		if _, err := api.Forget(t.Context(), order); !errors.Is(err, operate.ErrInput) {
+		order := operate.Forgetting{Key: "content#a", DryRun: true, By: "ann"}
+		if _, err := forgets(t.Context(), api, order); !errors.Is(err, operate.ErrInput) {
 			t.Errorf("of a sink that this program does not reach: %v", err)
 		}
 		g.Unread = map[string]error{"remote": operate.ErrWriteOnly}
-		got, err := api.Forget(t.Context(), order)
-		const there = "tombstone of sink remote 0/1, sink remote 0/1"
+		got, err := forgets(t.Context(), api, order)
+		const there = "tombstone 0/2, sink remote 0/1, sink search 0/1"
 		if err != nil || !strings.Contains(places(got), there) {
 			t.Fatalf("dry run: %s, %v, want %s", places(got), err, there)
 		}
 		order.DryRun = false
-		got, err = api.Forget(t.Context(), order)
-		const done = "tombstone of sink remote 1/1, sink remote 1/1"
+		got, err = forgets(t.Context(), api, order)
+		const done = "tombstone 2/2, sink remote 1/1, sink search 1/1"
 		if err != nil || got.Remaining != 0 || !strings.Contains(places(got), done) {
 			t.Fatalf("got %s, %+v, %v, want %s", places(got), got, err, done)
 		}
@@ -305,14 +306,36 @@ func TestForgetDeletesFromASinkThatCannotBeRead(t *testing.T) {
 		if row := g.rig.Row("content@remote#a"); !row.Committed.IsFinal() || row.CommittedOp != shard.Delete {
 			t.Errorf("row %+v", row)
 		}
-		if got, err = api.Forget(t.Context(), order); err != nil || got.Remaining != 0 ||
-			!strings.Contains(places(got), "sink remote 0/0") {
+		if got, err = forgets(t.Context(), api, order); err != nil || got.Remaining != 0 ||
+			strings.Contains(places(got), "sink remote") {
 			t.Errorf("again: %s, %v", places(got), err)
 		}
 	})
 }
 
-// A flight that waits makes the command try again. Each try finds the tombstones that are there.
+// ends is an API in which a flight ends after some steps looked at flights.
+type ends struct {
+	operate.API
+	flights, steps int
+	end            func()
+}
+
+func (e *ends) Forget(ctx context.Context, o operate.ForgetOrder) (operate.ForgetStep, error) {
+	if o.At.Place == "flights" && e.steps == e.flights {
+		e.end()
+	}
+	if o.At.Place == "flights" {
+		e.steps++
+	}
+	return e.API.Forget(ctx, o)
+}
+
+// sleepless is a clock whose sleeps end at once.
+type sleepless struct{ clock.System }
+
+func (sleepless) Sleep(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+
+// A flight that waits makes the job begin again. Each round finds the tombstones that are there.
 func TestForgetCountsThingsAndNotTries(t *testing.T) {
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		remote := g.fanOut()
@@ -322,21 +345,30 @@ func TestForgetCountsThingsAndNotTries(t *testing.T) {
 			s.die(put("a", 3), deadletter.RejectedBySink)
 		}
 		g.hold("waits", put("a", 4))
-		order := operate.ForgetOrder{Key: "content#a", By: "ann"}
-		sum := usecasetest.Must(api.Forget(t.Context(), order))(t)
-		const waiting = "tombstone 1/1, sink search 1/1, scheduled events 0/0, dead letters 1/1, flights 0/1, "
-		const far = "tombstone of sink remote 1/1, sink remote 1/1, scheduled events of sink remote 0/0, " +
-			"dead letters of sink remote 1/1, flights of sink remote 0/0"
-		for range 3 {
-			sum = usecasetest.Must(api.Forget(t.Context(), order))(t).After(sum)
-			if got := places(sum); got != waiting+far || sum.Remaining != 1 {
-				t.Fatalf("got %s", got)
-			}
+		f := operate.Forgetting{Key: "content#a", By: "ann", Patience: time.Hour, Clock: sleepless{}}
+		slow := &ends{API: api, flights: 3, end: func() { usecasetest.OK(t, g.flights.Delete(t.Context(), "waits")) }}
+		done, err := forgets(t.Context(), slow, f)
+		const want = "tombstone 2/2, sink remote 1/1, sink search 1/1, flights 0/0, scheduled events 0/0, dead letters 2/2"
+		if err != nil || places(done) != want || done.Remaining != 0 || slow.steps != 4 {
+			t.Errorf("got %s in %d rounds, %v", places(done), slow.steps, err)
 		}
-		usecasetest.OK(t, g.flights.Delete(t.Context(), "waits"))
-		sum = usecasetest.Must(api.Forget(t.Context(), order))(t).After(sum)
-		if got := places(sum); got != strings.Replace(waiting, "0/1", "0/0", 1)+far || sum.Remaining != 0 {
-			t.Errorf("got %s", got)
+	})
+}
+
+// What leaves a flight while the job looks for it may become the dead letter of another document.
+func TestForgetFindsWhatMovesFromAFlightToADeadLetter(t *testing.T) {
+	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
+		g.Config.Debounce.MinInterval = 0
+		g.commit(g.hold("f", put("alice", 1)), `{}`)
+		usecasetest.OK(t, g.flights.Delete(t.Context(), "f"))
+		g.hold("shared", put("alice", 2))
+		moves := &ends{API: api, end: func() {
+			g.park(message(rabbit(put("alice", 2), put("bob", 1))), put("bob", 1), 1)
+			usecasetest.OK(t, g.flights.Delete(t.Context(), "shared"))
+		}}
+		done, err := forgets(t.Context(), moves, operate.Forgetting{Key: "content#alice", By: "ann"})
+		if err != nil || done.Remaining != 1 || !strings.Contains(remains(done), "of content#bob") {
+			t.Errorf("got %s, %v", places(done), err)
 		}
 	})
 }

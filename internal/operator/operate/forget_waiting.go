@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lullhq/lull/internal/pipeline/archive"
 	"github.com/lullhq/lull/internal/pipeline/mention"
 	"github.com/lullhq/lull/internal/seam/flight"
 	"github.com/lullhq/lull/internal/seam/queue"
@@ -14,66 +15,51 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// scheduledEvents deletes the document's scheduled events, and reads the scheduled events of other
+// scheduledEvents finds the document's scheduled events, and reads the scheduled events of other
 // documents. Each is a copy of a whole message, which may hold an event of the document. Such a
-// copy is deleted if the document that it is scheduled for has the same or a newer version
-// committed. Otherwise it stays until its time, and the answer names it.
-func (g *forgetting) scheduledEvents(ctx context.Context, _ string) error {
-	s, shared := ForgetStep{Place: "scheduled events"}, ForgetStep{Place: "messages of other scheduled events"}
-	for cursor := ""; ; {
-		items, next, err := g.Schedule.List(ctx, "", cursor, pageSize)
-		if err != nil {
-			return fmt.Errorf("list scheduled events: %w", err)
+// copy is removed if the document that it is scheduled for has the same or a newer version
+// committed. Otherwise it stays until its time, and a line names it.
+func (g *forgetting) scheduledEvents(ctx context.Context) (found []ForgetThing, next string, err error) {
+	items, next, err := g.Schedule.List(ctx, "", g.At.Page, g.Limit)
+	if err != nil {
+		return nil, "", fmt.Errorf("list scheduled events: %w", err)
+	}
+	g.out.Looked += len(items)
+	holds := make([]string, len(items))
+	broken, err := g.readEach(ctx, len(items), func(i int) (err error) {
+		if !g.owns(items[i].Doc) {
+			holds[i], err = g.scheduledOf(ctx, items[i])
 		}
-		holds := make([]string, len(items))
-		broken, err := g.readEach(ctx, len(items), func(i int) (err error) {
-			if !g.owns(items[i].Doc) {
-				holds[i], err = g.scheduledOf(ctx, items[i])
+		return err
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("look into scheduled events: %w", err)
+	}
+	for i, it := range items {
+		switch {
+		case g.owns(it.Doc):
+			if g.found(placeScheduled, 1); g.mayRemove(it.Doc) {
+				found = append(found, ForgetThing{ID: it.ID, N: 1})
 			}
-			return err
-		})
-		if err != nil {
-			return fmt.Errorf("look into scheduled events: %w", err)
+			continue
+		case broken[i] != nil:
+			g.unread(sharedScheduled, it.ID, unreadScheduled(it))
+			continue
+		case holds[i] == "":
+			continue
 		}
-		for i, it := range items {
-			step := &s
-			if broken[i] != nil && g.first() {
-				holds[i] = unreadScheduled(it)
-				shared.unread++
-			}
-			switch {
-			case g.owns(it.Doc):
-			case holds[i] == "":
-				continue
-			default:
-				step = &shared
-				row, err := g.table().One(ctx, it.Doc, shard.Consistent)
-				if err != nil {
-					return fmt.Errorf("read the row of a scheduled event: %w", err)
-				}
-				if row.Committed < it.Key {
-					step.remains("%s", holds[i])
-					continue
-				}
-			}
-			step.Found++
-			if g.DryRun {
-				continue
-			}
-			if err := g.Schedule.Delete(ctx, it.ID); err != nil {
-				return fmt.Errorf("delete a scheduled event: %w", err)
-			}
-			step.Removed++
-		}
-		if cursor = next; cursor == "" {
-			break
+		g.found(sharedScheduled, 1)
+		row, err := g.table().One(ctx, it.Doc, shard.Consistent)
+		switch {
+		case err != nil:
+			return nil, "", fmt.Errorf("read the row of a scheduled event: %w", err)
+		case row.Committed < it.Key:
+			g.remains(sharedScheduled, it.ID, holds[i])
+		case len(g.At.Moving) == 0:
+			found = append(found, ForgetThing{ID: it.ID, N: 1, Shared: true})
 		}
 	}
-	g.add(s)
-	if shared.Found > 0 {
-		g.add(shared)
-	}
-	return nil
+	return found, next, nil
 }
 
 // scheduledOf says why the scheduled event of another document remains; nothing if it does not hold
@@ -102,49 +88,70 @@ func unreadScheduled(it schedule.Item) string {
 		it.ID, it.Doc)
 }
 
-// manifests counts the flights that hold a message of the document. Index takes it out at its next
+// flights counts the flights that hold a message of the document. Index takes it out at its next
 // turn, because the tombstone is newer. A flight keeps each message whole until all of its events
 // have ended, so the messages are decoded, too.
-func (g *forgetting) manifests(ctx context.Context, _ string) error {
-	s := ForgetStep{Place: "flights"}
-	for cursor := ""; ; {
-		list, next, err := g.Flights.List(ctx, cursor, pageSize)
-		if err != nil {
-			return fmt.Errorf("list flights: %w", err)
+func (g *forgetting) flights(ctx context.Context) ([]ForgetThing, string, error) {
+	list, next, err := g.Flights.List(ctx, g.At.Page, g.Limit)
+	if err != nil {
+		return nil, "", fmt.Errorf("list flights: %w", err)
+	}
+	g.out.Looked += len(list)
+	holds, newer := make([]bool, len(list)), make([]bool, len(list))
+	err = g.Parallel.Try(forgetParallel, len(list), func(i int) error {
+		m, err := g.manifest(ctx, list[i].ID)
+		if errors.Is(err, flight.ErrSchema) {
+			newer[i] = true
+			return nil
 		}
-		holds, newer := make([]bool, len(list)), make([]bool, len(list))
-		err = g.Parallel.Try(forgetParallel, len(list), func(i int) error {
-			m, err := g.manifest(ctx, list[i].ID)
-			if errors.Is(err, flight.ErrSchema) {
-				newer[i] = g.first()
-				return nil
-			}
-			holds[i] = err == nil && slices.ContainsFunc(m.Records, func(r flight.Record) bool {
-				return slices.ContainsFunc(r.Events, func(e flight.Entry) bool { return g.owns(e.Doc) }) ||
-					g.holds(m.Sink, "", r.Message) >= mention.Named
-			})
-			return err
+		holds[i] = err == nil && slices.ContainsFunc(m.Records, func(r flight.Record) bool {
+			return slices.ContainsFunc(r.Events, func(e flight.Entry) bool { return g.owns(e.Doc) }) ||
+				g.holds(m.Sink, "", r.Message) >= mention.Named
 		})
-		if err != nil {
-			return fmt.Errorf("read manifests: %w", err)
-		}
-		for i, f := range list {
-			switch {
-			case holds[i]:
-				s.Found++
-				s.Waits++
-			case newer[i]:
-				s.remains("flight %s is of a newer lull: ask again with that one", f.ID)
-				s.unread++
-			}
-		}
-		if cursor = next; cursor == "" {
-			break
+		return err
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("read manifests: %w", err)
+	}
+	for i, f := range list {
+		switch {
+		case newer[i]:
+			g.unread(placeFlights, string(f.ID), fmt.Sprintf("flight %s is of a newer lull: ask again with that one", f.ID))
+		case holds[i]:
+			g.found(placeFlights, 1)
+			g.out.Counts[forgetWaiting]++
+			g.out.Lines = append(g.out.Lines, ForgetLine{Place: placeFlights, Text: "flights end by themselves: ask again"})
 		}
 	}
-	if s.Waits > 0 {
-		s.Remains = append(s.Remains, "flights end by themselves: ask again")
+	return nil, next, nil
+}
+
+// archived finds the document in the archive. All of the archive is read, because the name of an
+// object does not say which documents are in it.
+func (g *forgetting) archived(ctx context.Context) (found []ForgetThing, next string, err error) {
+	if g.Archive == nil {
+		return nil, "", nil
 	}
-	g.add(s)
-	return nil
+	f := archive.Forgetter{Store: g.Archive, Sources: g.Sources}
+	page, err := f.Look(ctx, g.Key, archive.Name(g.At.Page), min(g.Limit, forgetObjects))
+	if err != nil {
+		return nil, "", err
+	}
+	for _, o := range page.Objects {
+		g.found(placeArchive, o.Messages)
+		if len(g.At.Moving) == 0 {
+			found = append(found, ForgetThing{ID: string(o.Name), N: o.Messages})
+		}
+	}
+	for _, name := range page.Unread {
+		g.unread(placeArchive, string(name), fmt.Sprintf("object %s cannot be read: look at it, and delete it", name))
+	}
+	for _, name := range page.Named {
+		g.found(placeArchive, 1)
+		g.remains(placeArchive, string(name), fmt.Sprintf("nothing decodes a part of a message in object %s, and the id "+
+			"is in it: look at it, and delete it, or wait until the archive expires", name))
+	}
+	g.out.Counts[forgetUndecoded] += page.Undecoded
+	g.out.Looked += page.Looked
+	return found, string(page.Next), nil
 }

@@ -61,8 +61,8 @@ func TestForgetDeletesTheOutdatedScheduledMessageOfAnother(t *testing.T) {
 				ID: id, Doc: e.Doc, Key: e.Key, NotBefore: time.Now().Add(time.Hour), Sink: "search", Lane: flight.Live,
 				Body: rabbit(put("alice", v), put("bob", v)),
 			}))
-			order := operate.ForgetOrder{Key: "content#alice", By: "ann"}
-			usecasetest.Must(api.Forget(t.Context(), order))(t)
+			order := operate.Forgetting{Key: "content#alice", By: "ann"}
+			usecasetest.Must(forgets(t.Context(), api, order))(t)
 			if _, there, err := g.Schedule.Get(t.Context(), id); err != nil || there != want {
 				t.Errorf("version %d: it is there %t, %v", v, there, err)
 			}

@@ -24,7 +24,7 @@ type GroupPage struct {
 	// Letters are dead letters of the group without a document, because nothing decodes them.
 	Letters []string `json:"letters,omitempty"`
 	// Unread are the messages that cannot be read. They may belong to the group.
-	Unread ForgetStep `json:"unread,omitzero"`
+	Unread PlaceCount `json:"unread,omitzero"`
 	Next   string     `json:"next,omitempty"` // the cursor of the next page, empty at the end
 }
 
@@ -61,6 +61,37 @@ func (o *Operator) InGroup(ctx context.Context, q GroupQuery) (page GroupPage, e
 	return page, nil
 }
 
+// letterPages calls f with every dead letter, a page at a time, so that the memory of each page is
+// freed.
+func (o *Operator) letterPages(ctx context.Context, f func([]deadletter.Facts) error) error {
+	for cursor := ""; ; {
+		page, next, err := o.Dead.List(ctx, deadletter.Filter{}, cursor, maxForget)
+		if err == nil {
+			err = f(page)
+		}
+		if err != nil {
+			return fmt.Errorf("look into dead letters: %w", err)
+		}
+		if cursor = next; cursor == "" {
+			return nil
+		}
+	}
+}
+
+// maxRemains is how many lines say what cannot be read.
+const maxRemains = 20
+
+// remains counts one thing more that stays where it is, and says what to do.
+func (c *PlaceCount) remains(text string) {
+	c.Found++
+	switch n := len(c.Remains); {
+	case n < maxRemains:
+		c.Remains = append(c.Remains, text)
+	case n == maxRemains:
+		c.Remains = append(c.Remains, "there is more: ask again after these")
+	}
+}
+
 // messagesInGroup adds the documents of the group's scheduled events and dead letters.
 func (o *Operator) messagesInGroup(ctx context.Context, group string, page *GroupPage) error {
 	err := o.letterPages(ctx, func(facts []deadletter.Facts) error {
@@ -73,7 +104,7 @@ func (o *Operator) messagesInGroup(ctx context.Context, group string, page *Grou
 		for i, f := range facts {
 			switch {
 			case broken[i] != nil:
-				page.Unread.remains("%s", unreadLetter(f))
+				page.Unread.remains(unreadLetter(f))
 			case ours[i] && f.Doc == "":
 				page.Letters = append(page.Letters, f.ID)
 			case ours[i]:
@@ -97,10 +128,10 @@ func (o *Operator) messagesInGroup(ctx context.Context, group string, page *Grou
 		for i, it := range items {
 			switch {
 			case broken[i] != nil:
-				page.Unread.remains("%s", unreadScheduled(it))
+				page.Unread.remains(unreadScheduled(it))
 			case gone[i]:
-				page.Unread.remains("the message of the scheduled event of %s is gone: `lull cancel --scheduled '%s'`, and "+
-					"publish the document again", it.Doc, it.Doc)
+				page.Unread.remains(fmt.Sprintf("the message of the scheduled event of %s is gone: `lull cancel --scheduled "+
+					"'%s'`, and publish the document again", it.Doc, it.Doc))
 			case ours[i]:
 				page.Keys = append(page.Keys, it.Doc.Plain())
 			}

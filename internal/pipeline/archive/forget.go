@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lullhq/lull/internal/pipeline/mention"
@@ -16,71 +17,91 @@ import (
 type Forgetter struct {
 	Store   Store
 	Sources *source.Set
-	Skip    func(sink string) bool // reports whether to skip the objects of a sink; nil: skip none
 }
 
-// Forgotten is what Forget did, or would do in a dry run.
-type Forgotten struct {
-	Messages int // removed, because one of their events is about the document
-	Unread   []Name
+// Mentions are the objects of a page that are about a document.
+type Mentions struct {
+	Looked  int        // how many objects were read
+	Objects []Messages // to remove messages from
+	Unread  []Name     // objects that cannot be read, now or later
 	// Named lists the objects with a message that has the document's id in a part that cannot be
 	// decoded. They stay, because the id may be there by chance.
 	Named []Name
 	// Undecoded counts messages with a part that cannot be decoded and without the id. They
 	// stay.
 	Undecoded int
+	Next      Name // after which the next page begins, empty at the end
 }
 
-// Forget removes every message that is about the document. It removes the whole message, because
-// the body contains all of its events. After an error the finished removals stay, and Forget may
-// be repeated. An object that cannot be read is listed and stays. Forget reads the whole
-// archive.
-func (f Forgetter) Forget(ctx context.Context, doc shard.DocID, dryRun bool) (done Forgotten, err error) {
-	err = between(ctx, f.Store, "", "~", func(o Object) error {
-		err := f.object(ctx, doc, o.Name, dryRun, &done)
+// Messages is an object with some messages.
+type Messages struct {
+	Name     Name
+	Messages int // how many have an event about the document
+}
+
+// Look reads at most limit objects whose names sort after after, and finds every message that is
+// about the document. An object that cannot be read is listed.
+func (f Forgetter) Look(ctx context.Context, doc shard.DocID, after Name, limit int) (page Mentions, err error) {
+	list, more, err := f.Store.List(ctx, after, "~", limit)
+	if err != nil {
+		return page, fmt.Errorf("look for %s: %w", doc, err)
+	}
+	for _, o := range list {
+		err := f.look(ctx, doc, o.Name, &page)
 		if errors.As(err, new(*Unreadable)) {
-			done.Unread, err = append(done.Unread, o.Name), nil
+			page.Unread, err = append(page.Unread, o.Name), nil
 		}
-		return err
-	})
-	if err != nil {
-		return done, fmt.Errorf("forget %s: %w", doc, err)
+		if err != nil {
+			return page, fmt.Errorf("look for %s: %w", doc, err)
+		}
+		page.Looked++
+		if more {
+			page.Next = o.Name
+		}
 	}
-	return done, nil
+	return page, nil
 }
 
-func (f Forgetter) object(ctx context.Context, doc shard.DocID, n Name, dryRun bool, done *Forgotten) error {
-	if p, _ := n.Parts(); f.Skip != nil && f.Skip(p.Sink) { // "" if the name is not of the archive
-		return nil
-	}
+func (f Forgetter) look(ctx context.Context, doc shard.DocID, n Name, page *Mentions) error {
 	parts, msgs, err := Read(ctx, f.Store, n)
-	if errors.Is(err, ErrNotFound) {
-		return nil // it has expired
-	}
 	if err != nil {
-		return err
+		return gone(err)
 	}
-	kept, named := msgs[:0], false
+	about, named := 0, false
 	for _, m := range msgs {
 		switch mention.In(f.Sources, parts.Sink, m, doc) {
 		case mention.Holds:
-			done.Messages++
-			continue
+			about++
 		case mention.Named:
 			named = true
 		case mention.Unclear:
-			done.Undecoded++
+			page.Undecoded++
 		case mention.Nothing:
 		}
-		kept = append(kept, m)
+	}
+	if about > 0 {
+		page.Objects = append(page.Objects, Messages{n, about})
 	}
 	if named {
-		done.Named = append(done.Named, n)
+		page.Named = append(page.Named, n)
 	}
-	switch {
-	case len(kept) == len(msgs) || dryRun:
+	return nil
+}
+
+// Remove removes every message that is about the document from an object. It removes the whole
+// message, because the body contains all of its events. It may be repeated.
+func (f Forgetter) Remove(ctx context.Context, doc shard.DocID, n Name) error {
+	parts, msgs, err := Read(ctx, f.Store, n)
+	if err != nil {
+		return gone(err)
+	}
+	kept := slices.DeleteFunc(slices.Clone(msgs), func(m queue.Message) bool {
+		return mention.In(f.Sources, parts.Sink, m, doc) == mention.Holds
+	})
+	switch len(kept) {
+	case len(msgs):
 		return nil
-	case len(kept) == 0:
+	case 0:
 		return f.Store.Remove(ctx, n)
 	}
 	object, err := Encode(kept)
@@ -88,6 +109,14 @@ func (f Forgetter) object(ctx context.Context, doc shard.DocID, n Name, dryRun b
 		return err
 	}
 	return f.Store.Rewrite(ctx, n, object)
+}
+
+// gone ignores that an object does not exist: it has expired.
+func gone(err error) error {
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
 }
 
 // Unreadable is an error about an object that can never be read: lull did not write these bytes.

@@ -1,7 +1,6 @@
 package archive_test
 
 import (
-	"context"
 	"encoding/base64"
 	"errors"
 	"slices"
@@ -32,18 +31,26 @@ func bodies(t *testing.T, s archive.Store, n archive.Name) (all []string) {
 	return all
 }
 
-// pages is a store that lists two objects at a time.
-type pages struct{ archive.Store }
-
-func (p pages) List(ctx context.Context, after, before archive.Name, limit int) ([]archive.Object, bool, error) {
-	return p.Store.List(ctx, after, before, min(limit, 2))
+// mentions looks at the whole archive, two objects at a time.
+func mentions(t *testing.T, f archive.Forgetter, id string) (all archive.Mentions) {
+	t.Helper()
+	for first := true; first || all.Next != ""; first = false {
+		page := usecasetest.Must(f.Look(t.Context(), usecasetest.Doc(id), all.Next, 2))(t)
+		if page.Looked > 2 {
+			t.Errorf("read %d objects, want two at a time", page.Looked)
+		}
+		all.Objects, all.Unread = append(all.Objects, page.Objects...), append(all.Unread, page.Unread...)
+		all.Named, all.Undecoded = append(all.Named, page.Named...), all.Undecoded+page.Undecoded
+		all.Looked, all.Next = all.Looked+page.Looked, page.Next
+	}
+	return all
 }
 
 func TestForgetTakesEveryMessageAboutADocumentOut(t *testing.T) {
 	t.Parallel()
 	rig := usecasetest.Open(t, nil)
 	s := memory.NewArchive(clock.System{}, 24*time.Hour)
-	f := archive.Forgetter{Store: pages{s}, Sources: rig.Sources}
+	f := archive.Forgetter{Store: s, Sources: rig.Sources}
 	a1, a2, b1 := usecasetest.Put("a", 1), usecasetest.Put("a", 2), usecasetest.Put("b", 1)
 	both := `{"eventSource":"aws:rmq","rmqMessagesByQueue":{"q::/":[{"basicProperties":{},"data":"` +
 		base64.StdEncoding.EncodeToString([]byte(a1)) + `"},{"basicProperties":{},"data":"` +
@@ -63,14 +70,21 @@ func TestForgetTakesEveryMessageAboutADocumentOut(t *testing.T) {
 	}
 	broken := names[3] + "x"
 	usecasetest.OK(t, s.Put(t.Context(), broken, []byte("no object")))
-	for _, dry := range []bool{true, false} {
-		got, err := f.Forget(t.Context(), usecasetest.Doc("a"), dry)
-		if err != nil || got.Messages != 5 || got.Undecoded != 1 ||
-			!slices.Equal(got.Unread, []archive.Name{broken}) {
-			t.Errorf("dry run %t: got %+v, %v", dry, got, err)
-		}
-		if dry && len(bodies(t, s, names[2])) != 2 {
-			t.Error("a dry run removed something")
+	got := mentions(t, f, "a")
+	if got.Undecoded != 1 || got.Looked != 5 || !slices.Equal(got.Unread, []archive.Name{broken}) ||
+		!slices.Equal(got.Objects, []archive.Messages{
+			{Name: names[0], Messages: 1},
+			{Name: names[2], Messages: 2},
+			{Name: names[3], Messages: 2},
+		}) {
+		t.Errorf("got %+v", got)
+	}
+	if len(bodies(t, s, names[2])) != 2 {
+		t.Error("a look removed something")
+	}
+	for range 2 { // a removal may be repeated
+		for _, o := range got.Objects {
+			usecasetest.OK(t, f.Remove(t.Context(), usecasetest.Doc("a"), o.Name))
 		}
 	}
 	for i, want := range [][]string{{b1}, {b1}, nil, {b1, "not even JSON"}} {
@@ -78,8 +92,8 @@ func TestForgetTakesEveryMessageAboutADocumentOut(t *testing.T) {
 			t.Errorf("object %d: got %q, want %q", i, got, want)
 		}
 	}
-	if got, err := f.Forget(t.Context(), usecasetest.Doc("a"), false); err != nil || got.Messages != 0 {
-		t.Errorf("got %+v, %v, want nothing to forget a second time", got, err)
+	if got = mentions(t, f, "a"); len(got.Objects) != 0 {
+		t.Errorf("got %+v, want nothing to forget a second time", got)
 	}
 }
 
@@ -100,14 +114,8 @@ func TestForgetNamesWhatHasTheIDAndIsNotDecoded(t *testing.T) {
 		}.Name())
 		usecasetest.OK(t, s.Put(t.Context(), names[i], packed))
 	}
-	f := archive.Forgetter{Store: s, Sources: rig.Sources, Skip: func(sink string) bool { return sink == "search" }}
-	got, err := f.Forget(t.Context(), usecasetest.Doc("alice"), false)
-	if err != nil || got.Messages+len(got.Named)+got.Undecoded != 0 {
-		t.Errorf("of other sinks: %+v, %v", got, err)
-	}
-	f.Skip = nil
-	got, err = f.Forget(t.Context(), usecasetest.Doc("alice"), false)
-	if err != nil || got.Messages != 1 || got.Undecoded != 1 || !slices.Equal(got.Named, names[:2]) {
-		t.Errorf("got %+v, %v", got, err)
+	got := mentions(t, archive.Forgetter{Store: s, Sources: rig.Sources}, "alice")
+	if len(got.Objects) != 1 || got.Undecoded != 1 || !slices.Equal(got.Named, names[:2]) {
+		t.Errorf("got %+v", got)
 	}
 }

@@ -31,9 +31,13 @@ func TestForgetFailsWhereAnObjectCannotBeReadNow(t *testing.T) {
 	name := archive.Parts{Received: time.Now(), Lane: flight.Live, Sink: "search", ID: "ID"}.Name()
 	object := usecasetest.Must(archive.Encode([]queue.Message{{ID: "m", Body: usecasetest.Put("a", 1)}}))(t)
 	usecasetest.OK(t, s.Put(t.Context(), name, object))
-	got, err := archive.Forgetter{Store: away{s}, Sources: rig.Sources}.Forget(t.Context(), usecasetest.Doc("a"), false)
-	if !errors.Is(err, errAway) || len(got.Unread) != 0 || got.Messages != 0 {
+	f := archive.Forgetter{Store: away{s}, Sources: rig.Sources}
+	got, err := f.Look(t.Context(), usecasetest.Doc("a"), "", 10)
+	if !errors.Is(err, errAway) || len(got.Unread) != 0 || len(got.Objects) != 0 {
 		t.Errorf("got %+v, %v, want the store's error", got, err)
+	}
+	if err := f.Remove(t.Context(), usecasetest.Doc("a"), name); !errors.Is(err, errAway) {
+		t.Errorf("got %v, want the store's error", err)
 	}
 }
 

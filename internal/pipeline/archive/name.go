@@ -20,7 +20,7 @@ type Parts struct {
 	Received time.Time // in UTC, in whole milliseconds
 	Lane     flight.Lane
 	Sink     string
-	Messages int    // when it was written; [Forget] may have removed some since
+	Messages int    // when it was written; [Forgetter] may have removed some since
 	ID       string // the id of the invocation
 }
 

@@ -41,15 +41,11 @@ type Store interface {
 // Range calls each for the objects received at from or later and before to, whose names sort
 // after after. It stops at the first error of the store or of each.
 func Range(ctx context.Context, s Store, from, to time.Time, after Name, each func(Object) error) error {
-	return between(ctx, s, max(after, After(from)), After(to), each)
-}
-
-// between calls each for the objects whose names sort after after and before to.
-func between(ctx context.Context, s Store, after, to Name, each func(Object) error) error {
+	after = max(after, After(from))
 	for more := true; more; {
 		var list []Object
 		var err error
-		if list, more, err = s.List(ctx, after, to, page); err != nil {
+		if list, more, err = s.List(ctx, after, After(to), page); err != nil {
 			return err
 		}
 		for _, o := range list {

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,8 @@ type Burial struct {
 	Doc shard.DocID
 	// Put is the document, with its version as text. It is nil for a tombstone.
 	Put *sink.Stored
+	// Group is the message group of a document whose row does not know one; empty for none.
+	Group string
 	// Key returns the order key to commit, or an error if nothing may be committed.
 	Key func(row shard.Row, c shard.InSink) (shard.OrderKey, error)
 	By  string // the operator, for the audit
@@ -111,7 +114,8 @@ func (s *Service) bury(ctx context.Context, b Burial) (again bool, err error) {
 		return false, err
 	case row.Pending != k:
 		old, err := s.table().Write(ctx, shard.Admit(shard.Admission{
-			Doc: b.Doc, Key: k, Class: k.Class(), Flight: b.flight(), Now: shard.MicrosOf(s.Clock.Now()),
+			Doc: b.Doc, Key: k, Class: k.Class(), Flight: b.flight(), Group: cmp.Or(row.Group, b.Group),
+			Now: shard.MicrosOf(s.Clock.Now()),
 		}))
 		switch refused, ok := shard.AsRefused(err); {
 		case ok && refused.Row.Pending != k:

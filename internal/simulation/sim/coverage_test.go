@@ -126,7 +126,7 @@ func worldOf(t testing.TB, seed uint64) *World {
 		case 1:
 			return fetching(t, seed, nil)
 		case 2:
-			return lossy(oblivious(t, seed, true, nil))
+			return lossy(oblivious(t, seed))
 		case 3:
 			return added(t, seed)
 		}

@@ -73,6 +73,9 @@ type jobEdits struct {
 	done     func(*operate.LetterResult) // changes the answer to such a step
 	dead     func(deadletter.Store) deadletter.Store
 	publish  func(*operate.Publication) // each step of a resync
+	operate  func(*operate.Operator)    // what a step runs with
+	forget   func(*operate.ForgetOrder) // each step of a forget
+	forgot   func(operate.ForgetOrder, *operate.ForgetStep)
 }
 
 // jobbed returns the state of a job in a simulated run.
@@ -107,8 +110,10 @@ func (a jobAPI) call(ctx context.Context, do func(ctx context.Context, o *operat
 	ended := false
 	w.after(0, func() {
 		w.invoke("operator", w.cfg.Index.SinkDeadline+5*time.Second, func(ctx context.Context, v *invocation) {
-			o := w.operate(v, nil)
-			o.Archive = w.archive
+			o := w.operate(v, j.edits.operate)
+			if w.archive != nil {
+				o.Archive = archiveClient{w.archive, v}
+			}
 			o.Queues = func(sink string, lane flight.Lane) queue.Queue { return v.Queue(w.pipeNamed(sink).lane(lane)) }
 			o.Publisher = func(ctx context.Context, sink string, lane flight.Lane, out queue.Outgoing) error {
 				w.oracle.recordPublished(feed.RouteOf(w.cfg, w.sources, queue.Message{
