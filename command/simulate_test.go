@@ -65,7 +65,7 @@ func TestSimulateDrawsAnOutage(t *testing.T) {
 			s.Freshness.Max, out)
 	}
 	picture := contents(t, svg)
-	for _, text := range []string{"<svg", "Requests to the sink", "what the sink takes: 20", "</svg>"} {
+	for _, text := range []string{"<svg", "Requests to the sink", "the rate of the sink: 20", "</svg>"} {
 		if !strings.Contains(picture, text) {
 			t.Errorf("the picture lacks %q", text)
 		}

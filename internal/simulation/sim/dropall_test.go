@@ -147,8 +147,11 @@ func TestEveryDeadLetterIsDroppedWhateverFails(t *testing.T) {
 			}
 		}
 	}
+	if t.Logf("%d documents renewed, %d manifests kept", renewed, kept); testing.Short() {
+		return // few runs need not reach every case
+	}
 	sum.report(t)
-	if t.Logf("%d documents renewed, %d manifests kept", renewed, kept); min(renewed, kept) == 0 {
+	if min(renewed, kept) == 0 {
 		t.Error("the worlds do not get there")
 	}
 }

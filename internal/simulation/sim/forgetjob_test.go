@@ -287,7 +287,7 @@ func (j *Jobbing) obey(s job.State) {
 			continue
 		}
 		if e := j.w.oracle.events[l.ID]; e != nil {
-			e.given = true
+			e.dropping = true
 		}
 		_ = j.w.letters.Drop(background, l.ID)
 	}
