@@ -206,8 +206,8 @@ func (h hostile) Remove(context.Context, operate.RemoveOrder) (operate.Removed, 
 	return evilAnswer[operate.Removed](h)
 }
 
-func (h hostile) Rebuild(context.Context, operate.RebuildOrder) (operate.RebuildProgress, error) {
-	return evilAnswer[operate.RebuildProgress](h)
+func (h hostile) Rebuild(context.Context, operate.RebuildOrder) (operate.RebuildStep, error) {
+	return evilAnswer[operate.RebuildStep](h)
 }
 
 func (h hostile) Archived(context.Context, operate.ReplayOrder) (archive.Size, error) {

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -30,7 +31,7 @@ func runJob[C, L any](ctx context.Context, a *app, api operate.API, j job.Job[C,
 	})
 	shown.clear()
 	if err != nil && state.Steps > 0 && !r.Dry {
-		err = fmt.Errorf("%w; the same command continues (lull jobs)", err)
+		err = fmt.Errorf("%w; %s continues (lull jobs)", err, cmp.Or(j.Resume, "the same command"))
 	}
 	return state, err
 }

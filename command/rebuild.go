@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lullhq/lull/internal/operator/job"
 	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/operator/rebuild"
 	"github.com/lullhq/lull/internal/shard"
@@ -48,7 +49,7 @@ func (a *app) rebuildCommand() *cobra.Command {
 		Args: cobra.ExactArgs(1),
 		RunE: a.verb(func(c *cobra.Command, api operate.API, args []string) error {
 			order := operate.RebuildOrder{
-				Action: operate.RebuildStart, Collection: shard.Collection(args[0]), Source: f.source != "",
+				Action: rebuild.Start, Collection: shard.Collection(args[0]), Source: f.source != "",
 				Keep: f.keep,
 				Drop: f.drop, Allow: &f.allow, Rate: f.rate, DryRun: f.dryRun, Sink: f.sink,
 			}
@@ -73,6 +74,14 @@ func (a *app) rebuildCommand() *cobra.Command {
 			if f.rate > 0 && f.source != "" {
 				return usagef("--rate is of the engine's copy: with --source say --source-rate")
 			}
+			if f.dryRun {
+				step, err := api.Rebuild(c.Context(), order)
+				if err != nil {
+					return err
+				}
+				p := operate.RebuildProgress{Sink: step.Sink, Progress: step.Next.Progress}
+				return a.print(p, func(w io.Writer) { a.showDryRun(w, p, order) })
+			}
 			p, err := a.rebuild(c.Context(), api, order)
 			if err != nil || p.Phase != rebuild.Sourcing {
 				return err
@@ -83,6 +92,7 @@ func (a *app) rebuildCommand() *cobra.Command {
 		exitOK:      "readers have the new index",
 		exitFailed:  "it stopped: see 'lull rebuild status', then resume or abort it",
 		exitUsage:   "usage or settings, or an index that cannot be rebuilt: nothing was changed",
+		exitRefused: "readers have the new index, and documents were left out",
 		exitMissing: "not found",
 	},
 		flag("mapping", &f.mapping, "`FILE` with the new mapping, as JSON; without it that of the index in use"),
@@ -134,28 +144,27 @@ func indexFile(flag, path string) (json.RawMessage, error) {
 }
 
 // rebuild carries out an order, and prints its progress.
-func (a *app) rebuild(
-	ctx context.Context,
-	api operate.API,
-	order operate.RebuildOrder,
-) (operate.RebuildProgress, error) {
+func (a *app) rebuild(ctx context.Context, api operate.API, order operate.RebuildOrder) (p operate.RebuildProgress,
+	err error,
+) {
 	order.By = whoami()
-	var last rebuild.Phase
-	var said time.Time
-	order.Report = func(p operate.RebuildProgress) {
-		if p.Phase == last && time.Since(said) < 5*time.Second {
-			return
-		}
-		last, said = p.Phase, time.Now()
-		if a.target.output == "json" {
-			_ = json.NewEncoder(a.err).Encode(p)
-			return
-		}
-		terminal.Printf(a.err, "%s  %s\n", said.Format(time.TimeOnly), rebuildText(p))
+	j, name, err := operate.RebuildJob(ctx, api, order)
+	if err != nil {
+		return p, err
 	}
-	p, err := api.Rebuild(ctx, order)
-	if err == nil && p.Phase != rebuild.Sourcing {
-		err = a.print(p, func(w io.Writer) { a.showRebuild(w, p, order) })
+	state, err := runJob(ctx, a, api, j, job.Runner{}, func(p rebuild.Progress) {
+		now := operate.RebuildProgress{Sink: name, Progress: p}
+		if a.target.output == "json" {
+			_ = json.NewEncoder(a.err).Encode(now)
+			return
+		}
+		terminal.Printf(a.err, "%s  %s\n", time.Now().Format(time.TimeOnly), rebuildText(now))
+	})
+	if p, err = operate.RebuildResult(name, state, err); err == nil && p.Phase != rebuild.Sourcing {
+		err = a.print(p, func(w io.Writer) { a.showRebuild(w, p) })
+		if err == nil && p.Phase == rebuild.Done && p.Left > 0 {
+			err = &exitError{exitRefused, fmt.Errorf("readers have the new index, without %d documents", p.Left)}
+		}
 	}
 	return p, err
 }
@@ -200,22 +209,20 @@ func rebuildText(p operate.RebuildProgress) string {
 	return text
 }
 
-func (a *app) showRebuild(w io.Writer, p operate.RebuildProgress, order operate.RebuildOrder) {
+func (a *app) showDryRun(w io.Writer, p operate.RebuildProgress, order operate.RebuildOrder) {
+	terminal.Printf(w, "%s stands for %s, with %d documents\n", p.Name, p.Old, p.Total)
+	terminal.Printf(w, "the new index would be called %s\n", p.New)
+	if !p.Alias {
+		terminal.Printf(w, "%s is an index: it would be deleted in the moment in which the new one takes its name\n", p.Old)
+	}
+	if order.Mapping != nil || order.Settings != nil {
+		fmt.Fprintln(w, "the engine takes what you change: it made an empty index so, which was deleted")
+	}
+	fmt.Fprintln(w, "dry run: nothing was changed")
+}
+
+func (a *app) showRebuild(w io.Writer, p operate.RebuildProgress) {
 	switch {
-	case order.DryRun:
-		terminal.Printf(w, "%s stands for %s, with %d documents\n", p.Name, p.Old, p.Total)
-		terminal.Printf(w, "the new index would be called %s\n", p.New)
-		if !p.Alias {
-			terminal.Printf(
-				w,
-				"%s is an index: it would be deleted in the moment in which the new one takes its name\n",
-				p.Old,
-			)
-		}
-		if order.Mapping != nil || order.Settings != nil {
-			fmt.Fprintln(w, "the engine takes what you change: it made an empty index so, which was deleted")
-		}
-		fmt.Fprintln(w, "dry run: nothing was changed")
 	case p.Phase == rebuild.Aborted:
 		terminal.Printf(w, "given up: %s is deleted, %s is as it was\n", p.New, p.Name)
 	case p.Phase == rebuild.Done:
@@ -253,7 +260,7 @@ func (a *app) rebuildFromSource(ctx context.Context, api operate.API, p operate.
 	if err != nil {
 		return fmt.Errorf("%w; then `lull rebuild resume`", err)
 	}
-	_, err = a.rebuild(ctx, api, operate.RebuildOrder{Action: operate.RebuildResume, Sink: p.Sink})
+	_, err = a.rebuild(ctx, api, operate.RebuildOrder{Action: rebuild.Resume, Sink: p.Sink})
 	return err
 }
 
@@ -289,18 +296,19 @@ func (a *app) rebuildStatusCommand() *cobra.Command {
 }
 
 func (a *app) rebuildResumeCommand() *cobra.Command {
-	return a.rebuildOn(operate.RebuildResume, &cobra.Command{
+	return a.rebuildOn(rebuild.Resume, &cobra.Command{
 		Use: "resume", Short: "Go on with a rebuild that was interrupted",
 		Long: "Goes on where it was interrupted, killed or stopped by a failure. Where another program drives it, or was " +
-			"killed less than half a minute ago, it says so.",
+			"killed less than two minutes ago, it says so.",
 	}, ends{
 		exitOK: "readers have the new index", exitFailed: "it stopped again: see 'lull rebuild status'",
 		exitUsage: "usage or settings", exitMissing: "nothing is being rebuilt",
+		exitRefused: "readers have the new index, and documents were left out",
 	})
 }
 
 func (a *app) rebuildAbortCommand() *cobra.Command {
-	return a.rebuildOn(operate.RebuildAbort, &cobra.Command{
+	return a.rebuildOn(rebuild.Abort, &cobra.Command{
 		Use: "abort", Short: "Give a rebuild up, and delete its index",
 		Long: "The index in use stays as it is. Once readers have the new one there is nothing to give up: resume " +
 			"ends the rebuild then.",
@@ -311,7 +319,7 @@ func (a *app) rebuildAbortCommand() *cobra.Command {
 }
 
 // rebuildOn makes c a command for the rebuild that is under way.
-func (a *app) rebuildOn(action string, c *cobra.Command, codes ends) *cobra.Command {
+func (a *app) rebuildOn(action rebuild.Action, c *cobra.Command, codes ends) *cobra.Command {
 	var allow int
 	order := operate.RebuildOrder{Action: action}
 	c.Args = cobra.NoArgs
@@ -323,7 +331,7 @@ func (a *app) rebuildOn(action string, c *cobra.Command, codes ends) *cobra.Comm
 		return err
 	})
 	options := []option{flag("sink", &order.Sink, "the `NAME` of the sink, where several are rebuilt")}
-	if action == operate.RebuildResume {
+	if action == rebuild.Resume {
 		options = append(options, allowFlag(&allow))
 	}
 	return define(c, codes, options...)

@@ -37,9 +37,11 @@ type Rebuilder interface {
 	Fill(ctx context.Context, f Fill) (Filled, error)
 	// StopFill stops running copies into an index, and returns when the copies have ended.
 	StopFill(ctx context.Context, into string) error
-	// Walk calls f with every document that the index contained at the start, several documents at
-	// a time.
-	Walk(ctx context.Context, index string, f func([]Versioned) error) error
+	// Walk returns the next documents of an index, and the place after them. The first place is
+	// empty, and so is the place after the last page. The pages together have every document that
+	// the index contained when the walk began. A place can be used once. After an error, or after
+	// an answer that was lost, the walk has to begin again.
+	Walk(ctx context.Context, index, place string) (docs []Versioned, next string, err error)
 	// VersionsOf returns the current versions of documents, in the order of ids. The version of a
 	// missing document is -1.
 	VersionsOf(ctx context.Context, index string, ids []string) ([]int64, error)

@@ -5,7 +5,9 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/lullhq/lull/internal/operator/job"
 	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/operator/rebuild"
 	"github.com/lullhq/lull/internal/terminal"
 )
 
@@ -26,10 +28,10 @@ func (c *console) rebuildRoutes() routes {
 			return map[string]any{"rebuilds": shown}, err
 		}),
 		"POST /console/rebuild/resume": c.lines(operator, func(r *http.Request) (longAnswer, error) {
-			return c.rebuild(r, operate.RebuildResume)
+			return c.rebuild(r, rebuild.Resume)
 		}),
 		"POST /console/rebuild/abort": c.lines(operator, func(r *http.Request) (longAnswer, error) {
-			return c.rebuild(r, operate.RebuildAbort)
+			return c.rebuild(r, rebuild.Abort)
 		}),
 	}
 }
@@ -66,7 +68,7 @@ type rebuildLine struct {
 
 // rebuild resumes or aborts a rebuild. It stops when the connection ends, and a later resume
 // continues at the same point.
-func (c *console) rebuild(r *http.Request, action string) (longAnswer, error) {
+func (c *console) rebuild(r *http.Request, action rebuild.Action) (longAnswer, error) {
 	o, err := read[struct {
 		Sink    string `json:"sink"`
 		Confirm string `json:"confirm"`
@@ -74,20 +76,33 @@ func (c *console) rebuild(r *http.Request, action string) (longAnswer, error) {
 	if err == nil && o.Sink == "" {
 		err = badf("sink is missing: name the one that is rebuilt")
 	}
-	if err == nil && action == operate.RebuildAbort {
+	if err == nil && action == rebuild.Abort {
 		err = c.confirmedAbort(r.Context(), o.Sink, o.Confirm)
 	}
 	return func(ctx context.Context, say func(any)) {
-		p, err := c.API.Rebuild(ctx, operate.RebuildOrder{
-			Action: action, Sink: o.Sink, By: c.By,
-			Report: func(p operate.RebuildProgress) { say(rebuildLine{Progress: new(shownRebuild(p))}) },
-		})
+		p, err := c.runRebuild(ctx, operate.RebuildOrder{Action: action, Sink: o.Sink, By: c.By}, say)
 		last := rebuildLine{Progress: new(shownRebuild(p)), End: true}
 		if err != nil {
 			last.Error = errorText(err, operator)
 		}
 		say(last)
 	}, err
+}
+
+func (c *console) runRebuild(ctx context.Context, o operate.RebuildOrder, say func(any)) (p operate.RebuildProgress,
+	err error,
+) {
+	j, name, err := operate.RebuildJob(ctx, c.API, o)
+	if err != nil {
+		return p, err
+	}
+	r := job.Runner{Store: c.API, Clock: c.Clock, By: c.By, Report: func(s job.State) {
+		if p, err := operate.RebuildResult(name, s, nil); err == nil && s.Phase == job.Running {
+			say(rebuildLine{Progress: new(shownRebuild(p))})
+		}
+	}}
+	state, err := job.Run(ctx, r, j, func(rebuild.Progress) {})
+	return operate.RebuildResult(name, state, err)
 }
 
 // confirmedAbort compares the collection that the user confirmed with that of the running rebuild.

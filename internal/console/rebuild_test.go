@@ -2,7 +2,7 @@ package console
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -15,19 +15,29 @@ import (
 type rebuilt struct {
 	operate.API
 	under []operate.RebuildProgress
-	asked []operate.RebuildOrder
+	asked []operate.RebuildOrder // steps
 	err   error
 }
 
 func (r *rebuilt) Rebuilds(context.Context) ([]operate.RebuildProgress, error) { return r.under, nil }
 
-func (r *rebuilt) Rebuild(_ context.Context, o operate.RebuildOrder) (operate.RebuildProgress, error) {
-	o.Report(r.under[0])
-	o.Report = nil
+func (r *rebuilt) Rebuild(ctx context.Context, o operate.RebuildOrder) (operate.RebuildStep, error) {
+	step := operate.RebuildStep{Sink: "search", Next: rebuild.Cursor{Progress: r.under[0].Progress}}
+	step.Next.Error, step.Next.Refused = "", nil
+	if o.From == nil {
+		jobs, err := r.Jobs(ctx)
+		for _, j := range jobs {
+			step.Next.Known = j.Saved
+		}
+		return step, err
+	}
+	o.From = nil
 	r.asked = append(r.asked, o)
-	p := r.under[0]
-	p.Phase = rebuild.Done
-	return p, r.err
+	if r.err != nil {
+		return step, r.err
+	}
+	step.Next.Phase, step.Done = rebuild.Done, true
+	return step, nil
 }
 
 func rebuilding(t *testing.T) (*stack, *rebuilt) {
@@ -83,9 +93,12 @@ func TestARebuildIsResumedAndAbortedOnlyWithItsName(t *testing.T) {
 	if len(r.asked) != 0 {
 		t.Fatalf("asked for %+v", r.asked)
 	}
-	for _, action := range []string{"resume", "abort"} {
-		w := s.ask("/console/rebuild/"+action, `{"sink":"search","confirm":"abort content"}`)
+	for _, action := range []rebuild.Action{rebuild.Resume, rebuild.Abort} {
+		w := s.ask("/console/rebuild/"+string(action), `{"sink":"search","confirm":"abort content"}`)
 		lines := strings.Split(strings.TrimSpace(w.Body.String()), "\n")
+		if len(r.asked) == 0 {
+			t.Fatalf("%s", w.Body)
+		}
 		if o := r.asked[len(r.asked)-1]; o.Action != action || o.Sink != "search" || o.By != "tester" {
 			t.Errorf("asked for %+v", o)
 		}
@@ -94,7 +107,7 @@ func TestARebuildIsResumedAndAbortedOnlyWithItsName(t *testing.T) {
 			t.Errorf("%s", w.Body)
 		}
 	}
-	r.err = errors.New("the engine\nis away")
+	r.err = fmt.Errorf("%w: the engine\nis away", operate.ErrInput) // no step is repeated
 	if w := s.ask("/console/rebuild/resume", `{"sink":"search"}`); !strings.Contains(w.Body.String(), `is away`) ||
 		!strings.Contains(w.Body.String(), `"error":`) {
 		t.Errorf("%s", w.Body)

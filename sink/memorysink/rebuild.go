@@ -107,50 +107,52 @@ func (s *Sink) Fill(ctx context.Context, c sink.Fill) (done sink.Filled, err err
 			return done, err
 		}
 	}
-	err = s.Walk(ctx, c.From, func(docs []sink.Versioned) error {
+	for place := ""; ; {
+		docs, next, err := s.Walk(ctx, c.From, place)
+		if err != nil {
+			return done, err
+		}
 		for _, d := range docs {
 			out, err := s.Transfer(ctx, s.collectionIn(c.From), c.From, c.Into, []string{d.ID})
 			if err != nil {
-				return err
+				return done, err
 			}
 			switch out[0].Kind {
 			case sink.Applied, sink.Newer:
 			case sink.Rejected, sink.Refused:
 				done.Refused = append(done.Refused, sink.RefusedCopy{ID: d.ID, Reason: out[0].Reason})
 			default:
-				return fmt.Errorf("copy: %s: %s", out[0].Kind, out[0].Reason)
+				return done, fmt.Errorf("copy: %s: %s", out[0].Kind, out[0].Reason)
 			}
 		}
-		return nil
-	})
-	return done, err
+		if place = next; place == "" {
+			return done, nil
+		}
+	}
 }
 
 // StopFill does nothing, because no copy runs in the background.
 func (s *Sink) StopFill(ctx context.Context, _ string) error { return ctx.Err() }
 
-// Walk calls f with the documents of a snapshot, three at a time. Pages are so small that tests see
-// several of them.
-func (s *Sink) Walk(ctx context.Context, index string, f func([]sink.Versioned) error) error {
+// Walk returns three documents at a time, in the order of their ids. Pages are so small that tests
+// see several of them. A place is the last id of a page.
+func (s *Sink) Walk(ctx context.Context, index, place string) (docs []sink.Versioned, next string, err error) {
 	at := s.holderOf(index)
 	if at == nil {
-		return nil
+		return nil, "", nil
 	}
-	var all []sink.Versioned
+	if err := cmp.Or(ctx.Err(), s.wait(ctx)); err != nil {
+		return nil, "", fmt.Errorf("walk: %w", err)
+	}
 	for _, d := range at.snapshot("") {
-		if at != s || d.Doc.Collection() == s.collectionIn(index) {
-			all = append(all, sink.Versioned{ID: d.Doc.ID(), Version: int64(d.Fence)})
+		if at == s && d.Doc.Collection() != s.collectionIn(index) || place != "" && d.Doc.ID() <= place {
+			continue
+		}
+		if docs = append(docs, sink.Versioned{ID: d.Doc.ID(), Version: int64(d.Fence)}); len(docs) == 3 {
+			return docs, d.Doc.ID(), nil
 		}
 	}
-	for page := range slices.Chunk(all, 3) {
-		if err := cmp.Or(ctx.Err(), s.wait(ctx)); err != nil {
-			return fmt.Errorf("walk: %w", err)
-		}
-		if err := f(page); err != nil {
-			return err
-		}
-	}
-	return nil
+	return docs, "", nil
 }
 
 // VersionsOf returns the fences of documents, which are their versions.

@@ -2,6 +2,7 @@ package opensearch
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,27 +18,50 @@ import (
 const (
 	// walkSize is how many ids a page of Walk has. walkAlive is how long the engine keeps the
 	// scroll between two pages.
-	walkSize  = 1000
+	walkSize  = 500
 	walkAlive = "10m"
 	// transferSize is how many documents Transfer reads at a time.
 	transferSize = 100
 )
 
-// Walk calls f with the ids and versions of all documents of an index.
-func (s *Sink) Walk(ctx context.Context, index string, f func([]sink.Versioned) error) error {
-	if err := s.slow(ctx, http.MethodPost, "/"+pathOf(index)+"/_refresh", nil, nil); err != nil {
-		return fmt.Errorf("refresh %s: %w", index, err)
+// Walk reads the next page of ids and versions. A place is the id of a scroll. The engine moves the
+// scroll on with each page, so a page can be read only once.
+func (s *Sink) Walk(ctx context.Context, index, place string) ([]sink.Versioned, string, error) {
+	if place == "" {
+		if err := s.slow(ctx, http.MethodPost, "/"+pathOf(index)+"/_refresh", nil, nil); err != nil {
+			return nil, "", fmt.Errorf("refresh %s: %w", index, err)
+		}
 	}
-	if err := s.scroll(ctx, index, object{"match_all": object{}}, f); err != nil {
-		return fmt.Errorf("read the ids of %s: %w", index, err)
+	docs, next, err := s.page(ctx, index, object{"match_all": object{}}, place)
+	if err != nil {
+		return nil, "", fmt.Errorf("read the ids of %s: %w", index, err)
 	}
-	return nil
+	return docs, next, nil
 }
 
 // scroll calls f with the ids and versions of the documents that a query matches. The ids come in
 // no particular order.
 func (s *Sink) scroll(ctx context.Context, index string, query object, f func([]sink.Versioned) error) error {
-	type page struct {
+	for place := ""; ; {
+		docs, next, err := s.page(ctx, index, query, place)
+		if err == nil && len(docs) > 0 {
+			err = f(docs)
+		}
+		if err != nil {
+			s.endScroll(ctx, cmp.Or(next, place))
+			return err
+		}
+		if place = next; place == "" {
+			return nil
+		}
+	}
+}
+
+// page reads the next page of a scroll. An empty place opens one, and an empty next is the end.
+func (s *Sink) page(ctx context.Context, index string, query object, place string) (docs []sink.Versioned, next string,
+	err error,
+) {
+	var p struct {
 		Scroll string `json:"_scroll_id"`
 		Hits   struct {
 			Hits []struct {
@@ -49,42 +73,37 @@ func (s *Sink) scroll(ctx context.Context, index string, query object, f func([]
 			Failed int `json:"failed"`
 		} `json:"_shards"`
 	}
-	var p page
-	err := s.slow(ctx, http.MethodPost, "/"+pathOf(index)+"/_search?ignore_unavailable=true&scroll="+walkAlive, object{
-		"size": walkSize, "query": query, "sort": []string{"_doc"}, "version": true, "_source": false,
-	}, &p)
-	defer func() {
-		if p.Scroll != "" {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), exchange.DialTimeout)
-			defer cancel()
-			// If this fails, the scroll expires.
-			_ = s.client.Ask(ctx, http.MethodDelete, "/_search/scroll", object{"scroll_id": p.Scroll}, nil)
-		}
-	}()
-	for {
-		if err == nil && p.Shards.Failed > 0 {
-			err = fmt.Errorf("%d shards gave no answer", p.Shards.Failed)
-		}
-		if err != nil {
-			return err
-		}
-		if len(p.Hits.Hits) == 0 {
-			return nil
-		}
-		docs := make([]sink.Versioned, len(p.Hits.Hits))
-		for i, h := range p.Hits.Hits {
-			docs[i] = sink.Versioned{ID: h.ID, Version: h.Version}
-		}
-		if err := f(docs); err != nil {
-			return err
-		}
-		next := page{}
-		err = s.slow(ctx, http.MethodPost, "/_search/scroll", object{"scroll": walkAlive, "scroll_id": p.Scroll}, &next)
-		if next.Scroll == "" {
-			next.Scroll = p.Scroll
-		}
-		p = next
+	if place == "" {
+		err = s.slow(ctx, http.MethodPost, "/"+pathOf(index)+"/_search?ignore_unavailable=true&scroll="+walkAlive, object{
+			"size": walkSize, "query": query, "sort": []string{"_doc"}, "version": true, "_source": false,
+		}, &p)
+	} else {
+		err = s.slow(ctx, http.MethodPost, "/_search/scroll", object{"scroll": walkAlive, "scroll_id": place}, &p)
 	}
+	if err == nil && p.Shards.Failed > 0 {
+		err = fmt.Errorf("%d shards gave no answer", p.Shards.Failed)
+	}
+	if next = cmp.Or(p.Scroll, place); err != nil {
+		return nil, next, err
+	}
+	for _, h := range p.Hits.Hits {
+		docs = append(docs, sink.Versioned{ID: h.ID, Version: h.Version})
+	}
+	if len(docs) == 0 {
+		s.endScroll(ctx, next)
+		next = ""
+	}
+	return docs, next, nil
+}
+
+// endScroll frees what the engine keeps for a scroll. If it fails, the scroll expires.
+func (s *Sink) endScroll(ctx context.Context, place string) {
+	if place == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), exchange.DialTimeout)
+	defer cancel()
+	_ = s.client.Ask(ctx, http.MethodDelete, "/_search/scroll", object{"scroll_id": place}, nil)
 }
 
 // get reads the current documents of one index.

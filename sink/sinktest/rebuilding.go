@@ -142,14 +142,11 @@ func (b *bundle) fill(t *testing.T, r sink.Rebuilder, from, into string) {
 	b.refresh(t)
 	_, err := r.Fill(t.Context(), sink.Fill{From: from, Into: into})
 	if errors.Is(err, sink.ErrNoCopy) {
-		err = r.Walk(t.Context(), from, func(docs []sink.Versioned) error {
-			ids := make([]string, len(docs))
-			for i, d := range docs {
-				ids[i] = d.ID
-			}
-			_, err := r.Transfer(t.Context(), rebuilt, from, into, ids)
-			return err
-		})
+		var ids []string
+		for _, d := range allOf(t, r, from) {
+			ids = append(ids, d.ID)
+		}
+		_, err = r.Transfer(t.Context(), rebuilt, from, into, ids)
 	}
 	if err == nil {
 		err = r.StopFill(t.Context(), into)
@@ -157,11 +154,23 @@ func (b *bundle) fill(t *testing.T, r sink.Rebuilder, from, into string) {
 	must(t, err)
 }
 
+// allOf walks through an index.
+func allOf(t *testing.T, r sink.Rebuilder, index string) (all []sink.Versioned) {
+	t.Helper()
+	for place := ""; ; {
+		docs, next, err := r.Walk(t.Context(), index, place)
+		must(t, err)
+		all = append(all, docs...)
+		if place = next; place == "" {
+			return all
+		}
+	}
+}
+
 // walked checks which documents, with which versions, an index has.
 func walked(t *testing.T, r sink.Rebuilder, index string, want []sink.Versioned) {
 	t.Helper()
-	pages := read(t, func(f func([]sink.Versioned) error) error { return r.Walk(t.Context(), index, f) })
-	got := slices.SortedFunc(slices.Values(slices.Concat(pages...)), func(a, b sink.Versioned) int {
+	got := slices.SortedFunc(slices.Values(allOf(t, r, index)), func(a, b sink.Versioned) int {
 		return cmp.Compare(a.ID, b.ID)
 	})
 	if !slices.Equal(got, want) {

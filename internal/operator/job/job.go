@@ -29,6 +29,9 @@ var (
 	ErrOther = errors.New("the job began with other arguments")
 	ErrNone  = errors.New("there is no such job")
 	ErrID    = errors.New("not the id of a job")
+	// ErrWaits is returned by a step. The job stops there, and can continue when its operator has done
+	// his part.
+	ErrWaits = errors.New("the job waits for its operator")
 	ErrLarge = errors.New("the progress of the job is too large to store")
 )
 

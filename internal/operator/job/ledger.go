@@ -33,8 +33,11 @@ type Claim struct {
 	Args  json.RawMessage `json:"args"`
 	First json.RawMessage `json:"first"` // the cursor of a job that begins
 	// Anew begins again, instead of ErrOther, if the job stopped and had other arguments.
-	Anew bool   `json:"anew,omitempty"`
-	By   string `json:"by"`
+	Anew bool `json:"anew,omitempty"`
+	// Seen is when the job was saved last, if its First depends on that: zero if there was no job, nil
+	// if it does not matter. A job that was saved since is not taken.
+	Seen *time.Time `json:"seen,omitempty"`
+	By   string     `json:"by"`
 }
 
 // Lease is a job that a program runs.
@@ -87,6 +90,9 @@ func (l Ledger) TakeJob(ctx context.Context, c Claim) (Lease, error) {
 		return Lease{}, fmt.Errorf("take job %s: %w", c.ID, err)
 	}
 	s, err := parse(old)
+	if err == nil && c.Seen != nil && !c.Seen.Equal(s.Saved) {
+		err = fmt.Errorf("%w: %s has changed since it was read: repeat the command", ErrLost, c.ID)
+	}
 	// A job gets other arguments before its first step, or if its kind begins anew.
 	begun := s.Active() && (same(s.Args, c.Args) || s.Steps > 0 && !c.Anew)
 	if err == nil && begun && !same(s.Args, c.Args) {
@@ -196,6 +202,15 @@ func (l Ledger) Jobs(ctx context.Context) ([]State, error) {
 	}
 	slices.SortStableFunc(all, func(a, b State) int { return a.Begun.Compare(b.Begun) })
 	return all, nil
+}
+
+// Job returns one job, or ErrNone.
+func (l Ledger) Job(ctx context.Context, id string) (State, error) {
+	row, err := l.one(ctx, id)
+	if err != nil {
+		return State{}, err
+	}
+	return parse(row)
 }
 
 // StopJob takes the lease away from the program that runs a job. That program stops at its next

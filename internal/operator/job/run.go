@@ -52,9 +52,12 @@ type Job[C, L any] struct {
 	Private bool
 	// First is the cursor of a job that begins.
 	First C
+	Seen  *time.Time // see [Claim]
 	// Step does the part that begins at from, and returns where the next part begins. It ends within
 	// StepTime, and may be repeated after an error or a crash.
 	Step func(ctx context.Context, from C, s *Step[L]) (next C, done bool, err error)
+	// Resume is the command that continues the job; empty for the one that began it.
+	Resume string
 	// Final reports whether repeating a step after this error cannot help; nil for no such error.
 	Final func(error) bool
 	// Tries is how often a step is tried; 0 for four times.
@@ -141,7 +144,7 @@ func begin[C, L any](ctx context.Context, r Runner, j Job[C, L]) (lease Lease, a
 	if err != nil {
 		return lease, at, fmt.Errorf("first cursor of job %s: %w", j.ID, err)
 	}
-	c := Claim{ID: j.ID, Verb: j.Verb, Args: args, First: first, Anew: j.Anew, By: r.By}
+	c := Claim{ID: j.ID, Verb: j.Verb, Args: args, First: first, Anew: j.Anew, Seen: j.Seen, By: r.By}
 	if r.Dry {
 		now := r.Clock.Now().UTC()
 		lease.State = State{
@@ -175,14 +178,14 @@ func try[C, L any](ctx context.Context, r Runner, j Job[C, L], l *Lease, from C)
 		next, done, err = j.Step(limited, from, &s)
 		cancel()
 		switch {
-		case err == nil, ctx.Err() != nil, n+1 == p.Tries, backoff.Final(err), j.Final != nil && j.Final(err):
+		case err == nil, ctx.Err() != nil, n+1 == p.Tries, backoff.Final(err), errors.Is(err, ErrWaits), j.Final != nil && j.Final(err):
 			return next, done, s, err
 		}
 		if slept := r.Clock.Sleep(ctx, p.Delay(n)); slept != nil {
 			return next, done, s, err
 		}
-		if lost := r.save(ctx, l); errors.Is(lost, ErrLost) {
-			return next, done, s, lost
+		if failed := r.save(ctx, l); failed != nil { // the lease may run out during the next try
+			return next, done, s, failed
 		}
 	}
 }
@@ -269,7 +272,7 @@ func (r Runner) end(ctx context.Context, l Lease, err error) (State, error) {
 	switch s.Saved = r.Clock.Now().UTC(); {
 	case err == nil:
 		s.Phase = Done
-	case ctx.Err() != nil:
+	case ctx.Err() != nil, errors.Is(err, ErrWaits):
 		s.Phase, s.Error = Stopped, ""
 	default:
 		s.Phase, s.Error = Failed, err.Error()

@@ -74,10 +74,9 @@ type API interface {
 	// Rescue starts a flight from the manifest of a stuck one. It returns ErrNotFound if there is
 	// no such flight, or if nothing remains in it to rescue.
 	Rescue(ctx context.Context, id flight.ID) (flight.ID, error)
-	// Rebuild starts, resumes or aborts a rebuild of a collection's index, and returns when that
-	// has ended. It returns ErrNotFound if no rebuild is under way. The progress is valid with an
-	// error, too.
-	Rebuild(ctx context.Context, o RebuildOrder) (RebuildProgress, error)
+	// Rebuild does the next step of a rebuild, or says where it begins: see RebuildJob. It returns
+	// ErrNotFound if no rebuild is under way.
+	Rebuild(ctx context.Context, o RebuildOrder) (RebuildStep, error)
 	// Rebuilds lists the rebuilds that are under way, by sink.
 	Rebuilds(ctx context.Context) ([]RebuildProgress, error)
 	// Reconcile compares a page of a collection with its rows. It raises rows that are older than

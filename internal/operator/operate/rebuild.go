@@ -6,9 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
+	"github.com/lullhq/lull/internal/operator/job"
 	"github.com/lullhq/lull/internal/operator/rebuild"
 	"github.com/lullhq/lull/internal/seam/flight"
 	"github.com/lullhq/lull/internal/seam/rows"
@@ -16,17 +16,10 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// The actions of a RebuildOrder.
-const (
-	RebuildStart  = "start"
-	RebuildResume = "resume"
-	RebuildAbort  = "abort"
-)
-
-// RebuildOrder starts, resumes or aborts a rebuild.
+// RebuildOrder asks where a rebuild begins or continues. With From, it asks for its next step.
 type RebuildOrder struct {
-	Action     string           `json:"action"`               // start, resume or abort
-	Sink       string           `json:"sink,omitempty"`       // of resume and abort; needed if several sinks are rebuilt
+	Action     rebuild.Action   `json:"action"`
+	Sink       string           `json:"sink,omitempty"`       // needed if several sinks are rebuilt, and for a step
 	Collection shard.Collection `json:"collection,omitempty"` // of start
 	Mapping    json.RawMessage  `json:"mapping,omitempty"`    // of start; empty keeps that of the index in use
 	Settings   json.RawMessage  `json:"settings,omitempty"`   // of start; empty keeps that of the index in use
@@ -36,10 +29,19 @@ type RebuildOrder struct {
 	Drop   bool    `json:"drop,omitempty"`    // of start: delete the index that was in use
 	Allow  *int    `json:"allow,omitempty"`   // how many documents may be left out
 	Rate   float64 `json:"rate,omitempty"`    // of start: documents a second, 0 for no limit
-	DryRun bool    `json:"dry_run,omitempty"` // of start
+	DryRun bool    `json:"dry_run,omitempty"` // of start: try the mapping, and change nothing
 	By     string  `json:"by"`                // who asks, for the audit
 
-	Report func(RebuildProgress) `json:"-"` // called now and then, from one goroutine; may be nil
+	From  *rebuild.Cursor `json:"from,omitempty"`  // where the step begins; nil to ask for that
+	First bool            `json:"first,omitempty"` // the first step of a program
+	Again bool            `json:"again,omitempty"` // the step failed before
+}
+
+// RebuildStep is where the next step of a rebuild begins.
+type RebuildStep struct {
+	Sink string         `json:"sink"`
+	Next rebuild.Cursor `json:"next"`
+	Done bool           `json:"done,omitempty"`
 }
 
 // RebuildProgress says how far a rebuild is.
@@ -79,55 +81,84 @@ func (o *Operator) rebuilder(name string) (*rebuild.Service, error) {
 	return s, nil
 }
 
-// Rebuild starts, resumes or aborts a rebuild, and returns when that has ended.
-func (o *Operator) Rebuild(ctx context.Context, r RebuildOrder) (RebuildProgress, error) {
-	var none RebuildProgress
+// Rebuild does a step of a rebuild, or says where the first one begins.
+func (o *Operator) Rebuild(ctx context.Context, r RebuildOrder) (RebuildStep, error) {
 	err := cmp.Or(named(r.By), rated(r.Rate, "documents"),
 		want(r.Keep >= 0 && (r.Allow == nil || *r.Allow >= 0), "keep and allow: want 0 or more"))
 	if err != nil {
-		return none, err
+		return RebuildStep{}, err
 	}
 	name, err := o.rebuilt(ctx, r)
 	if err != nil {
-		return none, err
+		return RebuildStep{}, err
 	}
 	s, err := o.rebuilder(name)
 	if err != nil {
-		return none, err
+		return RebuildStep{}, err
 	}
-	report := func(p rebuild.Progress) {
-		if r.Report != nil {
-			r.Report(RebuildProgress{name, p})
-		}
-	}
-	var p rebuild.Progress
-	switch r.Action {
-	case RebuildStart:
+	step := RebuildStep{Sink: name}
+	switch {
+	case r.From != nil:
+		step.Next, step.Done, err = s.Step(ctx, rebuild.StepOrder{
+			Action: r.Action, From: *r.From, First: r.First, Again: r.Again, By: r.By, Allow: r.Allow, Mapping: r.Mapping,
+			Settings: r.Settings,
+		})
+	case r.Action == rebuild.Start:
 		order := rebuild.Order{
 			Collection: r.Collection, Mapping: r.Mapping, Settings: r.Settings, Source: r.Source, Keep: r.Keep,
-			Drop: r.Drop, Rate: r.Rate, DryRun: r.DryRun, By: r.By, Report: report,
+			Drop: r.Drop, Rate: r.Rate, DryRun: r.DryRun, By: r.By,
 		}
 		if r.Allow != nil {
 			order.Allow = *r.Allow
 		}
-		p, err = s.Start(ctx, order)
-	case RebuildResume:
-		p, err = s.Resume(ctx, r.By, r.Allow, report)
+		step.Next, err = s.Plan(ctx, order)
 	default:
-		p, err = s.Abort(ctx, r.By, report)
+		step.Next, err = s.Continue(ctx, r.Action)
 	}
-	return RebuildProgress{name, p}, kind(err)
+	return step, kind(err)
+}
+
+// RebuildJob returns the job that carries out an order. RebuildResult reads its result.
+func RebuildJob(ctx context.Context, api API, o RebuildOrder) (j job.Job[rebuild.Cursor, rebuild.Progress], sink string,
+	err error,
+) {
+	first, err := api.Rebuild(ctx, o)
+	if err != nil {
+		return j, "", err
+	}
+	order := rebuild.StepOrder{
+		Action: o.Action, From: first.Next, By: o.By, Allow: o.Allow, Mapping: o.Mapping, Settings: o.Settings,
+	}
+	j = rebuild.Job(first.Sink, order, func(ctx context.Context, s rebuild.StepOrder) (rebuild.Cursor, bool, error) {
+		step, err := api.Rebuild(ctx, RebuildOrder{
+			Action: s.Action, Sink: first.Sink, From: &s.From, First: s.First, Again: s.Again, By: s.By, Allow: s.Allow,
+			Mapping: s.Mapping, Settings: s.Settings, Collection: s.From.Collection,
+		})
+		return step.Next, step.Done, err
+	})
+	halted := j.Final
+	j.Final = func(err error) bool { return halted(err) || final(err) }
+	return j, first.Sink, nil
+}
+
+// RebuildResult returns how far a rebuild is that the job of RebuildJob has left, and its error.
+func RebuildResult(sink string, s job.State, err error) (RebuildProgress, error) {
+	p, err := rebuild.ResultOf(s, err)
+	return RebuildProgress{sink, p}, kind(err)
 }
 
 // rebuilt returns the sink of an order.
 func (o *Operator) rebuilt(ctx context.Context, r RebuildOrder) (string, error) {
+	if r.From != nil {
+		return r.Sink, o.has(r.Sink)
+	}
 	switch r.Action {
-	case RebuildStart:
+	case rebuild.Start:
 		name, err := o.sinkOf(r.Collection, r.Sink)
 		return name, cmp.Or(belongs(r.Collection), err)
-	case RebuildResume, RebuildAbort:
+	case rebuild.Resume, rebuild.Abort:
 	default:
-		return "", inputf("action %q: want %s, %s or %s", r.Action, RebuildStart, RebuildResume, RebuildAbort)
+		return "", inputf("action %q: want %s, %s or %s", r.Action, rebuild.Start, rebuild.Resume, rebuild.Abort)
 	}
 	if r.Sink != "" {
 		return r.Sink, o.has(r.Sink)
@@ -161,35 +192,9 @@ func (o *Operator) Rebuilds(ctx context.Context) ([]RebuildProgress, error) {
 	return out, nil
 }
 
-// rebuildUpdate is one line of the answer, which may take hours. The last one has the result.
-type rebuildUpdate struct {
-	Progress *RebuildProgress `json:"progress,omitempty"`
-	Result   *RebuildProgress `json:"result,omitempty"`
-	Error    *wireError       `json:"error,omitempty"`
-}
-
-func rebuilding(f func(context.Context, RebuildOrder) (RebuildProgress, error)) http.HandlerFunc {
-	return lines(func(ctx context.Context, o RebuildOrder, tell func(rebuildUpdate)) rebuildUpdate {
-		o.Report = func(p RebuildProgress) { tell(rebuildUpdate{Progress: &p}) }
-		p, err := f(ctx, o)
-		return rebuildUpdate{Result: &p, Error: wired(err)}
-	})
-}
-
-// Rebuild starts, resumes or aborts a rebuild.
-func (c *Client) Rebuild(ctx context.Context, o RebuildOrder) (p RebuildProgress, err error) {
-	err = follow(ctx, c, "rebuild", o, "`lull rebuild resume` goes on", func(u rebuildUpdate) (bool, *wireError) {
-		switch {
-		case u.Result != nil:
-			p = *u.Result
-		case u.Progress != nil:
-			if p = *u.Progress; o.Report != nil {
-				o.Report(p)
-			}
-		}
-		return u.Result != nil, u.Error
-	})
-	return p, err
+// Rebuild does a step of a rebuild, or says where the first one begins.
+func (c *Client) Rebuild(ctx context.Context, o RebuildOrder) (RebuildStep, error) {
+	return ask[RebuildOrder, RebuildStep](ctx, c, "rebuild", o)
 }
 
 // Rebuilds lists the rebuilds that are under way.

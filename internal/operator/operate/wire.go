@@ -69,7 +69,7 @@ func Handler(api API) http.Handler {
 		"remove":        route(api.Remove),
 		"unsearchable":  route(api.Unsearchable),
 		"forget":        route(api.Forget),
-		"rebuild":       rebuilding(api.Rebuild),
+		"rebuild":       route(api.Rebuild),
 		"rebuilds":      route(bare(api.Rebuilds)),
 		"reset":         route(api.Reset),
 		"pause":         route(api.Pause),

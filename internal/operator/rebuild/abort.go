@@ -3,40 +3,48 @@ package rebuild
 import (
 	"context"
 	"fmt"
-
-	"github.com/lullhq/lull/internal/shard"
 )
 
-// abort ends the rebuild and removes everything that it made.
-func (r *run) abort(ctx context.Context, row shard.Row) error {
-	known := row.RebuildAt == r.p.At && r.p.At != 0
-	look := r.named // it was killed after the health row dropped it, perhaps after the switch
-	if known {
-		look = r.unsealed
+// abort does a step of ending the rebuild and removing everything that it made.
+func (r *run) abort(ctx context.Context) error {
+	if r.p.Stage == aborted {
+		// If a turn still writes to a deleted index, its documents wait until their leases end.
+		if over, err := r.outlast(ctx); !over {
+			return err
+		}
+		if err := r.Sink.Drop(ctx, r.p.New); err != nil {
+			return err
+		}
+		r.p.Phase = Aborted
+		r.audit("given up: %s is deleted", r.p.New)
+		return nil
 	}
-	switched, err := look(ctx)
-	switch {
-	case switched, r.p.Phase == Tidying:
-		return fmt.Errorf("%w: resume it, to tidy up", ErrSwitched)
-	case err != nil:
+	if r.p.Waited < 0 { // the last step of an earlier program may be under way
+		_, err := r.wait(ctx, 0)
 		return err
 	}
-	if known {
+	switched, over, err := r.unsealed(ctx)
+	switch {
+	case err != nil:
+		return err
+	case switched, r.p.Phase == Tidying:
+		if r.p.Phase != Tidying {
+			r.p.Phase = Switching
+		}
+		r.p.Stage = ""
+		r.halt(fmt.Errorf("%w: resume it, to tidy up", ErrSwitched))
+		return nil
+	case !over:
+		return nil
+	}
+	if r.p.At != 0 {
 		if err := r.Sink.StopFill(ctx, r.p.New); err != nil {
 			return err
 		}
 		if err := r.forgotten(ctx); err != nil {
 			return err
 		}
-		// If a turn still writes to a deleted index, its documents wait until their leases end.
-		if err := r.outlast(ctx, r.Clock.Now()); err != nil {
-			return err
-		}
 	}
-	if err := r.Sink.Drop(ctx, r.p.New); err != nil {
-		return err
-	}
-	r.p.Phase = Aborted
-	r.audit("given up: %s is deleted", r.p.New)
+	r.p.Stage, r.p.Waited = aborted, 0
 	return nil
 }

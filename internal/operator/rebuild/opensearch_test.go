@@ -81,9 +81,16 @@ func (e *engine) ask(method, path, body string) map[string]any {
 	return answer
 }
 
+// patient is a clock whose sleeps are short, and whose time-outs are not: the engine is real.
+type patient struct{ *clock.Fast }
+
+func (patient) Deadline(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, d)
+}
+
 func (e *engine) service() *rebuild.Service {
 	return &rebuild.Service{
-		Shards: e.shards, Sink: e.Sink, SinkName: "search", Config: &e.cfg, Clock: clock.NewFast(20),
+		Shards: e.shards, Sink: e.Sink, SinkName: "search", Config: &e.cfg, Clock: patient{clock.NewFast(20)},
 		Journal: &e.notes, NewToken: func() shard.Token { return shard.Token(rand.Text()) },
 	}
 }
@@ -136,7 +143,7 @@ const (
 
 func (e *engine) start(order rebuild.Order) (rebuild.Progress, error) {
 	order.Collection, order.By, order.Keep = "content", "ann", 1
-	return e.service().Start(e.Context(), order)
+	return e.startWith(e.service(), order)
 }
 
 // TestARealIndexIsRebuiltBesideWritersAndReaders begins with an index that has the name itself, and
@@ -232,7 +239,7 @@ func TestARealMappingThatRefusesDocumentsNamesThem(t *testing.T) {
 		t.Fatalf("%+v, %v; want documents that are refused, without their content", p, err)
 	}
 	two := 2
-	if p, err = e.service().Resume(t.Context(), "bob", &two, nil); err != nil || p.Left != 2 ||
+	if p, err = e.resume(e.service(), "bob", &two); err != nil || p.Left != 2 ||
 		p.Phase != rebuild.Done {
 		t.Fatalf("%+v, %v", p, err)
 	}
@@ -273,7 +280,7 @@ func TestARealIndexThatIsBlockedStopsARebuildUntilItIsResumed(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.ask(http.MethodPut, "/"+p.New+"/_settings", `{"index.blocks.write":null}`)
-	if p, err = e.service().Resume(t.Context(), "bob", nil, nil); err != nil || p.Phase != rebuild.Done {
+	if p, err = e.resume(e.service(), "bob", nil); err != nil || p.Phase != rebuild.Done {
 		t.Fatalf("%+v, %v", p, err)
 	}
 	got, found, err := e.Get(t.Context(), "content#d1")
@@ -290,7 +297,7 @@ func TestARealRebuildThatIsAbortedLeavesNothing(t *testing.T) {
 	if err == nil {
 		t.Fatalf("%+v; want it to stop at the block", p)
 	}
-	if p, err = e.service().Abort(t.Context(), "bob", nil); err != nil || p.Phase != rebuild.Aborted {
+	if p, err = e.abort(e.service(), "bob"); err != nil || p.Phase != rebuild.Aborted {
 		t.Fatalf("%+v, %v", p, err)
 	}
 	if has := e.ask(http.MethodGet, "/"+e.name+"*/_alias", ""); len(has) != 1 || has[e.name] == nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/operator/job"
 	"github.com/lullhq/lull/internal/operator/rebuild"
 	"github.com/lullhq/lull/internal/pipeline/usecasetest"
 	"github.com/lullhq/lull/internal/seam/clock"
@@ -288,9 +289,12 @@ func (g *ground) same(want map[string]string, when string) {
 func (g *ground) clean(when string, earlier int) {
 	g.Helper()
 	ctx := context.WithoutCancel(g.Context())
-	row, run := g.Row(shard.HealthRow("search")), g.Row(shard.RunRow("rebuild-search"))
-	if row.RebuildAt != 0 || row.RebuildInto != "" || row.RebuildMissed != 0 || run.Cursor != "" || run.Owner != "" {
+	row, run := g.Row(shard.HealthRow("search")), g.Row(shard.RunRow("job-rebuild-search"))
+	if row.RebuildAt != 0 || row.RebuildInto != "" || row.RebuildMissed != 0 || run.Owner != "" && run.Cursor != "" {
 		g.Errorf("%s: rows are left: %+v %+v", when, row, run)
+	}
+	if s, err := g.ledger().Job(ctx, "rebuild-search"); err == nil && s.Active() {
+		g.Errorf("%s: the job is left: %+v", when, s)
 	}
 	if names, _ := g.sink.Earlier(ctx, "content"); len(names) != earlier {
 		g.Errorf("%s: indices %v are left, want %d", when, names, earlier)
@@ -298,10 +302,7 @@ func (g *ground) clean(when string, earlier int) {
 }
 
 func (g *ground) order() rebuild.Order {
-	return rebuild.Order{
-		Collection: "content", Keep: 1, By: "ann",
-		Report: func(p rebuild.Progress) { g.told = append(g.told, p) },
-	}
+	return rebuild.Order{Collection: "content", Keep: 1, By: "ann"}
 }
 
 // seed writes some documents, one of which is deleted again.
@@ -316,7 +317,7 @@ func TestARebuildBringsEveryDocumentIntoTheNewIndex(t *testing.T) {
 	play(t, func(g *ground) {
 		g.seed()
 		want := g.holds()
-		p, err := g.service().Start(g.Context(), g.order())
+		p, err := g.startWith(g.service(), g.order())
 		if err != nil || p.Phase != rebuild.Done || p.Passes != 1 || p.Repaired != 0 {
 			g.Fatalf("%+v, %v", p, err)
 		}
@@ -377,14 +378,18 @@ func killedEverywhere(t *testing.T, next func(g *ground, when string, err error)
 				g.seed()
 				g.beside(5)
 				g.kill, g.after = kill, after
-				_, err := g.service().Start(g.Context(), g.order())
+				_, err := g.startWith(g.service(), g.order())
 				if ended = !g.dead; ended {
 					t.Logf("%d calls", kill-1)
 					return
 				}
 				when := fmt.Sprintf("killed at call %d, after it: %t", kill, after)
 				g.kill, g.dead = 0, false
-				time.Sleep(31 * time.Second)
+				if kill%2 == 0 {
+					time.Sleep(job.HoldFor + time.Second)
+				} else {
+					g.stop()
+				}
 				// ErrNone: it had not begun, or was done but for the last word.
 				if err := next(g, when, err); err != nil && !errors.Is(err, rebuild.ErrNone) {
 					g.Fatalf("%s: %v", when, err)
@@ -402,9 +407,9 @@ func TestARebuildIsKilledAtEveryCallAndResumed(t *testing.T) {
 		if !errors.Is(err, errKilled) && err != nil { // the last word may be lost
 			g.Fatalf("%s: %v", when, err)
 		}
-		p, err := g.service().Resume(g.Context(), "bob", nil, nil)
+		p, err := g.resume(g.service(), "bob", nil)
 		if err != nil && p.Phase == rebuild.Creating {
-			_, err = g.service().Abort(g.Context(), "bob", nil)
+			_, err = g.abort(g.service(), "bob")
 		}
 		return err
 	})
@@ -423,7 +428,7 @@ func TestAWriteThatIsMissedWhileIndicesAreComparedIsRepaired(t *testing.T) {
 			}
 			return nil
 		}
-		p, err := g.service().Start(g.Context(), g.order())
+		p, err := g.startWith(g.service(), g.order())
 		if err != nil || p.Passes != 2 || p.Repaired != 1 || p.Missed != 1 {
 			g.Errorf("%+v, %v; want two comparisons, one repair, one missed write", p, err)
 		}
@@ -445,7 +450,7 @@ func TestADeleteThatTheNewIndexMissedIsRepaired(t *testing.T) {
 			}
 			return nil
 		}
-		p, err := g.service().Start(g.Context(), g.order())
+		p, err := g.startWith(g.service(), g.order())
 		if err != nil || p.Missed != 1 || p.Repaired != 1 {
 			g.Errorf("%+v, %v; want one missed write and one repair", p, err)
 		}
@@ -484,20 +489,20 @@ func TestWhatTheMappingRefusesIsCountedNamedAndLeftOutOnRequest(t *testing.T) {
 	play(t, func(g *ground) {
 		g.seed()
 		g.strict("b", "d")
-		p, err := g.service().Start(g.Context(), g.order())
+		p, err := g.startWith(g.service(), g.order())
 		if !errors.Is(err, rebuild.ErrRefused) || p.Left != 2 || fmt.Sprint(p.Refused) !=
 			"[{b mapper_parsing_exception: field n} {d mapper_parsing_exception: field n}]" {
 			g.Fatalf("%+v, %v; want two documents that are refused", p, err)
 		}
 		g.settled("before anything is allowed")
 		one := 1
-		if p, err = g.service().Resume(g.Context(), "bob", &one, nil); !errors.Is(err, rebuild.ErrRefused) ||
+		if p, err = g.resume(g.service(), "bob", &one); !errors.Is(err, rebuild.ErrRefused) ||
 			p.Left != 2 {
 			g.Fatalf("%+v, %v; want two documents that are refused still", p, err)
 		}
 		// A version that the new index has taken, and whose successor it refuses, is not what readers find.
 		two := 2
-		if p, err = g.service().Resume(g.Context(), "bob", &two, nil); err != nil || p.Left != 2 ||
+		if p, err = g.resume(g.service(), "bob", &two); err != nil || p.Left != 2 ||
 			p.Phase != rebuild.Done {
 			g.Fatalf("%+v, %v", p, err)
 		}
@@ -522,7 +527,7 @@ func TestAnOlderVersionOfADocumentThatIsRefusedIsNotWhatReadersFind(t *testing.T
 		}
 		order := g.order()
 		order.Allow = 1
-		p, err := g.service().Start(g.Context(), order)
+		p, err := g.startWith(g.service(), order)
 		if err != nil || p.Left != 1 {
 			g.Fatalf("%+v, %v", p, err)
 		}
@@ -533,9 +538,9 @@ func TestAnOlderVersionOfADocumentThatIsRefusedIsNotWhatReadersFind(t *testing.T
 
 func TestARebuildIsAbortedAtEveryCallAndLeavesNothing(t *testing.T) {
 	killedEverywhere(t, func(g *ground, _ string, _ error) error {
-		_, err := g.service().Abort(g.Context(), "bob", nil)
+		_, err := g.abort(g.service(), "bob")
 		if errors.Is(err, rebuild.ErrSwitched) {
-			_, err = g.service().Resume(g.Context(), "bob", nil, nil)
+			_, err = g.resume(g.service(), "bob", nil)
 		}
 		return err
 	})
@@ -544,20 +549,20 @@ func TestARebuildIsAbortedAtEveryCallAndLeavesNothing(t *testing.T) {
 func TestASecondRebuildIsRefused(t *testing.T) {
 	play(t, func(g *ground) {
 		g.seed()
-		g.kill = 7
-		_, _ = g.service().Start(g.Context(), g.order())
+		g.kill = 20
+		_, _ = g.startWith(g.service(), g.order())
 		g.kill, g.dead = 0, false
-		if _, err := g.service().Start(g.Context(), g.order()); !errors.Is(err, rebuild.ErrBusy) {
+		if _, err := g.startWith(g.service(), g.order()); !errors.Is(err, rebuild.ErrBusy) {
 			g.Errorf("while one is driven: %v, want %v", err, rebuild.ErrBusy)
 		}
-		time.Sleep(31 * time.Second)
-		if _, err := g.service().Start(g.Context(), g.order()); !errors.Is(err, rebuild.ErrUnderWay) {
+		time.Sleep(job.HoldFor + time.Second)
+		if _, err := g.startWith(g.service(), g.order()); !errors.Is(err, rebuild.ErrUnderWay) {
 			g.Errorf("after it was killed: %v, want %v", err, rebuild.ErrUnderWay)
 		}
 		if p, err := g.service().Status(g.Context()); err != nil || p.By != "ann" || p.Collection != "content" {
 			g.Errorf("status %+v, %v", p, err)
 		}
-		if _, err := g.service().Resume(g.Context(), "bob", nil, nil); err != nil {
+		if _, err := g.resume(g.service(), "bob", nil); err != nil {
 			g.Error(err)
 		}
 		g.settled("at the end")
@@ -586,7 +591,7 @@ func TestASwitchWithoutAnAnswerIsLookedAt(t *testing.T) {
 					}
 					return errors.New("no answer")
 				}
-				p, err := g.service().Start(g.Context(), g.order())
+				p, err := g.startWith(g.service(), g.order())
 				if applied != (err == nil) {
 					g.Fatalf("%+v, %v", p, err)
 				}
@@ -595,7 +600,7 @@ func TestASwitchWithoutAnAnswerIsLookedAt(t *testing.T) {
 						g.Errorf("the seal is left: %+v", row)
 					}
 					g.write("a", shard.Put)
-					if p, err = g.service().Resume(g.Context(), "bob", nil, nil); err != nil {
+					if p, err = g.resume(g.service(), "bob", nil); err != nil {
 						g.Fatal(err)
 					}
 				}
@@ -626,12 +631,12 @@ func TestANewIndexThatTakesNothingStopsTheRebuildNotTheWrites(t *testing.T) {
 			}
 			return nil
 		}
-		p, err := g.service().Start(g.Context(), g.order())
+		p, err := g.startWith(g.service(), g.order())
 		if err == nil || !strings.Contains(err.Error(), "cluster_block_exception") || len(g.open) > 0 {
 			g.Fatalf("%+v, %v, %d writes that wait", p, err, len(g.open))
 		}
 		full = false
-		if p, err = g.service().Resume(g.Context(), "bob", nil, nil); err != nil || p.Phase != rebuild.Done {
+		if p, err = g.resume(g.service(), "bob", nil); err != nil || p.Phase != rebuild.Done {
 			g.Fatalf("%+v, %v", p, err)
 		}
 		g.settled("at the end")
@@ -643,7 +648,7 @@ func TestADryRunChangesNothing(t *testing.T) {
 		g.seed()
 		order := g.order()
 		order.DryRun = true
-		p, err := g.service().Start(g.Context(), order)
+		p, err := g.startWith(g.service(), order)
 		if err != nil || p.Old != "content" || p.Total != 6 || p.New == "" {
 			g.Errorf("%+v, %v", p, err)
 		}
@@ -701,7 +706,7 @@ func TestADryRunTriesTheMapping(t *testing.T) {
 					usecasetest.Must(g.Shards.Write(g.Context(),
 						shard.Pause(s.SinkName, shard.MicrosOf(time.Now()), "ann", "")))(g)
 				}
-				p, err := s.Start(g.Context(), order)
+				p, err := g.startWith(s, order)
 				if !errors.Is(err, c.fails) {
 					g.Errorf("got %v, want %v", err, c.fails)
 				}
@@ -724,20 +729,20 @@ func TestWhatTheSourceDoesNotSendIsLeftOutOnRequest(t *testing.T) {
 		g.fence = time.Now().Add(time.Hour).UnixMicro()
 		order := g.order()
 		order.Source = true
-		p, err := g.service().Start(g.Context(), order)
+		p, err := g.startWith(g.service(), order)
 		if err != nil || p.Phase != rebuild.Sourcing {
 			g.Fatalf("%+v, %v; want it to wait for the source", p, err)
 		}
 		for _, id := range []string{"a", "b", "d", "e", "f"} { // all but g
 			g.write(id, shard.Put)
 		}
-		if p, err = g.service().Resume(g.Context(), "ann", nil, nil); !errors.Is(err, rebuild.ErrRefused) ||
+		if p, err = g.resume(g.service(), "ann", nil); !errors.Is(err, rebuild.ErrRefused) ||
 			p.Left != 1 ||
 			p.Refused[0].ID != "g" {
 			g.Fatalf("%+v, %v; want g to be left out", p, err)
 		}
 		one := 1
-		if _, err = g.service().Resume(g.Context(), "ann", &one, nil); err != nil {
+		if _, err = g.resume(g.service(), "ann", &one); err != nil {
 			g.Fatal(err)
 		}
 		delete(g.committed, "g")
@@ -752,14 +757,14 @@ func TestEarlierIndicesAreKeptAsManyAsWanted(t *testing.T) {
 			time.Sleep(time.Second)
 			order := g.order()
 			order.Keep = keep
-			if p, err := g.service().Start(g.Context(), order); err != nil {
+			if p, err := g.startWith(g.service(), order); err != nil {
 				g.Fatalf("%+v, %v", p, err)
 			}
 			g.clean(fmt.Sprint("rebuild ", i), min(i, keep))
 		}
 		order := g.order()
 		order.Drop = true
-		usecasetest.Must(g.service().Start(g.Context(), order))(g)
+		usecasetest.Must(g.startWith(g.service(), order))(g)
 		g.clean("with --drop-old", 0)
 		g.settled("at the end")
 	})
@@ -779,29 +784,49 @@ func (s sleeper) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 	return row, err
 }
 
+// setBack is the clock of a machine that is set to an earlier time.
+type setBack struct {
+	clock.Clock
+	by time.Duration
+}
+
+func (s *setBack) Now() time.Time { return s.Clock.Now().Add(-s.by) }
+
 func TestAProgramThatSleptAtItsSealDoesNotSwitch(t *testing.T) {
 	t.Parallel()
-	for what, wakes := range map[string]string{
-		"while another waits for its call": "standing", "after another broke the seal": "versions",
-		"after another set a seal": "switch",
+	for what, of := range map[string]struct {
+		wakes string // at this call of the other program
+		back  bool   // its clock is set to before the seal then
+	}{
+		"while another waits for its call":                {"standing", false},
+		"after another broke the seal":                    {"versions", false},
+		"after another broke the seal, with a clock back": {"versions", true},
+		"after another set a seal":                        {"switch", false},
+		"after another set a seal, with a clock back":     {"switch", true},
 	} {
 		t.Run(what, func(t *testing.T) {
 			play(t, func(g *ground) {
 				g.seed()
-				first := g.service()
+				first, clk, wakes := g.service(), &setBack{Clock: clock.System{}}, of.wakes
+				first.Clock = clk
 				first.Shards = sleeper{first.Shards, func() {
-					time.Sleep(31 * time.Second)
+					time.Sleep(job.HoldFor + time.Second)
+					killed := false
 					g.hook = func(call string) error {
+						if killed {
+							return errKilled
+						}
 						if call != wakes {
 							return nil
 						}
+						killed = true
 						if at := g.sink.Beside(g.Row(shard.HealthRow("search")).RebuildInto); wakes == "versions" {
 							at.Script("content#a", memorysink.Answer{Outcome: sink.Outcome{Kind: sink.Unknown}})
 							g.write("a", shard.Put)
 						}
 						return errKilled
 					}
-					if _, err := g.service().Resume(g.Context(), "bob", nil, nil); !errors.Is(err, errKilled) {
+					if _, err := g.resume(g.service(), "bob", nil); !errors.Is(err, errKilled) {
 						g.Fatalf("bob's: %v, want it killed", err)
 					}
 					g.hook = func(call string) error {
@@ -810,14 +835,26 @@ func TestAProgramThatSleptAtItsSealDoesNotSwitch(t *testing.T) {
 						}
 						return nil
 					}
+					if of.back {
+						clk.by = 10 * time.Minute
+					}
 				}}
-				if p, err := first.Start(g.Context(), g.order()); err == nil {
+				// Timers do not run while the machine sleeps, so the limit of a step does not end the call.
+				untimed := func(ctx context.Context, o rebuild.StepOrder) (rebuild.Cursor, bool, error) {
+					return first.Step(context.WithoutCancel(ctx), o)
+				}
+				c, err := first.Plan(g.Context(), g.order())
+				if err != nil {
+					g.Fatal(err)
+				}
+				o := rebuild.StepOrder{Action: rebuild.Start, From: c, By: "ann"}
+				if p, err := driven(g.Context(), first, o, untimed, nil); err == nil {
 					g.Errorf("the first program ends with %+v, want an error", p)
 				}
 				g.hook = nil
 				g.readable("when both have ended")
-				time.Sleep(31 * time.Second)
-				if _, err := g.service().Resume(g.Context(), "eve", nil, nil); err != nil {
+				time.Sleep(job.HoldFor + time.Second)
+				if _, err := g.resume(g.service(), "eve", nil); err != nil {
 					g.Error(err)
 				}
 				g.settled("at the end")
@@ -864,10 +901,10 @@ func TestAProgramThatSleptAfterItLookedAtTheSealDoesNotSwitch(t *testing.T) {
 			slept = slept || now
 			return now
 		}}
-		if p, err := s.Start(g.Context(), g.order()); err == nil || !slept {
+		if p, err := g.startWith(s, g.order()); err == nil || !slept {
 			g.Errorf("%+v, %v, slept: %t; want an error", p, err, slept)
 		}
-		if p, err := g.service().Resume(g.Context(), "bob", nil, nil); err != nil || p.Phase != rebuild.Done {
+		if p, err := g.resume(g.service(), "bob", nil); err != nil || p.Phase != rebuild.Done {
 			g.Errorf("%+v, %v", p, err)
 		}
 		g.settled("at the end")
@@ -882,7 +919,7 @@ func TestAPausedSinkIsNotRebuilt(t *testing.T) {
 			g.Write(shard.Resume("search", g.Row(shard.HealthRow("search")), usecasetest.Now(), g.Config.Retry.OpenFor))
 		}
 		pause()
-		if p, err := g.service().Start(g.Context(), g.order()); !errors.Is(err, rebuild.ErrPaused) {
+		if p, err := g.startWith(g.service(), g.order()); !errors.Is(err, rebuild.ErrPaused) {
 			g.Errorf("%+v, %v; want %v", p, err, rebuild.ErrPaused)
 		}
 		g.clean("after a start that was refused", 0)
@@ -895,14 +932,14 @@ func TestAPausedSinkIsNotRebuilt(t *testing.T) {
 			}
 			return nil
 		}
-		if p, err := g.service().Start(g.Context(), g.order()); !errors.Is(err, rebuild.ErrPaused) {
+		if p, err := g.startWith(g.service(), g.order()); !errors.Is(err, rebuild.ErrPaused) {
 			g.Errorf("paused before the comparison: %+v, %v; want %v", p, err, rebuild.ErrPaused)
 		}
-		if _, err := g.service().Resume(g.Context(), "bob", nil, nil); !errors.Is(err, rebuild.ErrPaused) {
+		if _, err := g.resume(g.service(), "bob", nil); !errors.Is(err, rebuild.ErrPaused) {
 			g.Errorf("resumed: %v, want %v", err, rebuild.ErrPaused)
 		}
 		resume()
-		if _, err := g.service().Resume(g.Context(), "bob", nil, nil); err != nil {
+		if _, err := g.resume(g.service(), "bob", nil); err != nil {
 			g.Error(err)
 		}
 		g.settled("at the end")

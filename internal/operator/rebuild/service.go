@@ -9,6 +9,7 @@ import (
 
 	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/operator/job"
 	"github.com/lullhq/lull/internal/seam/clock"
 	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/seam/rows"
@@ -58,8 +59,7 @@ type Order struct {
 	Allow      int     // how many documents the new index may refuse, or the source may leave out
 	Rate       float64 // documents a second of the engine's copy, 0 for no limit
 	DryRun     bool
-	By         string         // who asked, for the audit
-	Report     func(Progress) // called now and then, from one goroutine; may be nil
+	By         string // who asked, for the audit
 }
 
 // Progress says how far a rebuild is.
@@ -112,15 +112,13 @@ var (
 )
 
 const (
-	// holdFor is how long the lease of a rebuild lasts after each save.
-	holdFor = 30 * time.Second
-	// beatEvery is how often a program extends its lease.
+	// beatEvery is how long a step waits or works before it ends.
 	beatEvery = 5 * time.Second
 	// lateFor is how long the engine may still carry out a request whose caller has stopped
 	// waiting.
 	lateFor = 30 * time.Second
-	// callTime bounds a request to the engine.
-	callTime = time.Minute
+	// callTime bounds a call of the engine. A step makes two of them at most.
+	callTime = 25 * time.Second
 	// sealLife is how long after SEAL the engine may still carry out a call that switches the name.
 	// Such a call starts at most sealMargin after SEAL. It has switchTime to answer, and the engine
 	// may carry it out up to another switchTime later.
@@ -134,21 +132,23 @@ const (
 	maxPasses = 20
 )
 
-// Start starts a rebuild and drives it to its end. If the source fills the new index, it returns
-// when the resync may begin. The progress is valid with an error, too: Resume continues from it.
-func (s *Service) Start(ctx context.Context, o Order) (Progress, error) {
-	p := Progress{
+// Plan returns where a rebuild begins. It changes nothing, but for a dry run: that tries the
+// mapping and the settings with an empty index.
+func (s *Service) Plan(ctx context.Context, o Order) (Cursor, error) {
+	c := Cursor{Progress: Progress{
 		Collection: o.Collection, Phase: Creating, Source: o.Source, Keep: o.Keep, Drop: o.Drop, Allow: o.Allow,
 		Rate: o.Rate, By: o.By, Begun: s.Clock.Now().UTC().Truncate(time.Second),
-	}
+	}}
+	stored, lease, taken := s.stored(ctx) // before the index in use, which another rebuild may change
 	at, err := s.Sink.Standing(ctx, o.Collection)
 	if err != nil {
-		return p, err
+		return c, err
 	}
-	p.Name, p.Old, p.Alias, p.Total = at.Name, at.Index, at.Alias, at.Documents
-	p.New = at.Name + ".r" + p.Begun.Format("20060102150405")
+	c.Known = stored.Known
+	c.Name, c.Old, c.Alias, c.Total = at.Name, at.Index, at.Alias, at.Documents
+	c.New = at.Name + ".r" + c.Begun.Format("20060102150405")
 	if !at.Alias && !o.Drop {
-		return p, fmt.Errorf(
+		return c, fmt.Errorf(
 			"%s %w: it is an index, not an alias: without a gap for readers, the new index can only take its "+
 				"name in the moment in which it is deleted: say --drop-old",
 			at.Name,
@@ -156,48 +156,58 @@ func (s *Service) Start(ctx context.Context, o Order) (Progress, error) {
 		)
 	}
 	if o.DryRun {
-		return p, s.try(ctx, p, o)
+		return c, s.try(ctx, c, o)
 	}
-	r, err := s.take(ctx, o.Report)
-	if err != nil {
-		return p, err
+	switch {
+	case errors.Is(taken, ErrNone):
+		return c, s.awake(ctx)
+	case taken != nil:
+		return c, taken
+	case lease.After(s.Clock.Now()):
+		return c, busy(lease)
+	default:
+		return c, fmt.Errorf("%w: of %s, begun at %s by %s: resume it, or abort it", ErrUnderWay, stored.Collection,
+			stored.Begun.Format(time.RFC3339), stored.By)
 	}
-	if r.p.Phase != "" {
-		return r.give(
-			ctx,
-			fmt.Errorf("%w: of %s, begun at %s by %s: resume it, or abort it", ErrUnderWay, r.p.Collection,
-				r.p.Begun.Format(time.RFC3339), r.p.By),
-		)
+}
+
+// Continue returns from where a rebuild is resumed or aborted.
+func (s *Service) Continue(ctx context.Context, a Action) (Cursor, error) {
+	c, lease, err := s.stored(ctx)
+	switch {
+	case err != nil:
+		return c, err
+	case lease.After(s.Clock.Now()):
+		return c, busy(lease)
+	case a == Abort:
+		return c, nil
+	case c.Name == "":
+		return c, errLost
 	}
-	if err := r.awake(ctx); err != nil {
-		return r.give(ctx, err)
-	}
-	r.p, r.order = p, o
-	if err := r.save(ctx); err != nil {
-		return r.give(ctx, err)
-	}
-	r.audit("begun: %s beside %s", p.New, p.Old)
-	return r.give(ctx, r.drive(ctx))
+	return c, s.awake(ctx)
+}
+
+func busy(until time.Time) error {
+	return fmt.Errorf("%w, until %s at least: if it was killed, wait until then", ErrBusy, until.Format(time.RFC3339))
 }
 
 // try makes an empty index with the mapping and the settings of an order, and deletes it. Only the
 // engine knows whether it accepts them. No rebuild uses the name.
-func (s *Service) try(ctx context.Context, p Progress, o Order) error {
+func (s *Service) try(ctx context.Context, c Cursor, o Order) error {
 	if o.Mapping == nil && o.Settings == nil {
 		return nil
 	}
-	r := run{Service: s, p: p}
-	if err := r.awake(ctx); err != nil {
+	if err := s.awake(ctx); err != nil {
 		return err
 	}
-	name := p.New + ".try"
-	err := r.call(ctx, callTime, func(ctx context.Context) error {
+	name := c.New + ".try"
+	err := s.call(ctx, callTime, func(ctx context.Context) error {
 		return s.Sink.Create(ctx, sink.NewIndex{
-			Collection: o.Collection, Name: name, Like: p.Old, Mapping: o.Mapping, Settings: o.Settings,
+			Collection: o.Collection, Name: name, Like: c.Old, Mapping: o.Mapping, Settings: o.Settings,
 		})
 	})
 	// Create may have made the index although it failed.
-	drop := r.call(context.WithoutCancel(ctx), callTime, func(ctx context.Context) error {
+	drop := s.call(context.WithoutCancel(ctx), callTime, func(ctx context.Context) error {
 		return s.Sink.Drop(ctx, name)
 	})
 	if err == nil && drop != nil {
@@ -206,90 +216,109 @@ func (s *Service) try(ctx context.Context, p Progress, o Order) error {
 	return err
 }
 
-// Resume continues the rebuild that is under way. A nil allow keeps the number of documents that
-// may be left out.
-func (s *Service) Resume(ctx context.Context, by string, allow *int, report func(Progress)) (Progress, error) {
-	r, err := s.take(ctx, report)
-	if err != nil {
-		return Progress{}, err
-	}
-	switch r.p.Phase {
-	case "":
-		return r.give(ctx, ErrNone)
-	case Creating:
-		return r.give(ctx, errors.New("it was killed before its index was made: abort it, and begin anew"))
-	case Sourcing:
-		r.p.Phase = Comparing
-	}
-	if err := r.awake(ctx); err != nil {
-		return r.give(ctx, err)
-	}
-	if allow != nil {
-		r.p.Allow = *allow
-	}
-	r.p.By = by
-	r.audit("resumed: %s", r.p.Phase)
-	return r.give(ctx, r.drive(ctx))
-}
-
-// Abort ends the rebuild that is under way, and deletes its index. It returns ErrSwitched if
-// readers already use that index.
-func (s *Service) Abort(ctx context.Context, by string, report func(Progress)) (Progress, error) {
-	r, err := s.take(ctx, report)
-	if err != nil {
-		return Progress{}, err
-	}
-	row, err := r.health(ctx)
-	if err != nil {
-		return r.give(ctx, err)
-	}
-	if r.p.Phase == "" && row.RebuildAt != 0 { // its own row was lost
-		r.p = Progress{
-			Collection: event.Collection(row.RebuildOf), New: row.RebuildInto, At: row.RebuildAt, Phase: Comparing,
-		}
-	}
-	if r.p.Phase == "" {
-		return r.give(ctx, ErrNone)
-	}
-	r.p.By = by
-	return r.give(ctx, r.abort(ctx, row))
-}
-
 // Status returns the progress of the sink's rebuild, or ErrNone.
 func (s *Service) Status(ctx context.Context) (Progress, error) {
-	found, err := s.table().
-		Read(ctx, []shard.DocID{shard.RunRow(s.run()), shard.HealthRow(s.SinkName)}, shard.Consistent)
-	if err != nil {
-		return Progress{}, fmt.Errorf("read the rebuild's rows: %w", err)
-	}
-	p, err := parse(found[0].Cursor)
-	switch health := found[1]; {
-	case err != nil:
-		return p, err
-	case p.Phase == "" && health.RebuildAt == 0:
-		return p, ErrNone
-	case p.Phase == "":
-		return Progress{
-			Collection: event.Collection(health.RebuildOf), New: health.RebuildInto, Missed: health.RebuildMissed,
-			Begun: health.RebuildAt.Time(), Error: "its own row is lost: abort it",
-		}, nil
-	case p.At == health.RebuildAt:
-		p.Missed = health.RebuildMissed
-	}
-	return p, nil
+	c, _, err := s.stored(ctx)
+	return c.Progress, err
 }
+
+// stored returns how far the sink's rebuild is, and until when a program has its lease. It finds
+// the rebuild of an earlier build too, and one whose own row was lost. It returns ErrNone.
+func (s *Service) stored(ctx context.Context) (c Cursor, lease time.Time, err error) {
+	state, err := s.ledger().Job(ctx, s.id())
+	if err != nil && !errors.Is(err, job.ErrNone) {
+		return c, lease, err
+	}
+	found, err := s.table().Read(ctx, []shard.DocID{shard.RunRow(s.id()), shard.HealthRow(s.SinkName)}, shard.Consistent)
+	if err != nil {
+		return c, lease, fmt.Errorf("read the rebuild's rows: %w", err)
+	}
+	before, health := found[0], found[1]
+	switch {
+	case state.Active():
+		c, err = parse(string(state.At))
+		c.By, c.Error, lease = state.By, state.Error, state.Lease
+	case before.Cursor != "":
+		if c, err = parse(before.Cursor); before.Owner != "" {
+			lease = before.LeaseUntil.Time()
+		}
+	}
+	switch {
+	case err != nil:
+		return c, lease, err
+	case c.Phase == Done, c.Phase == Aborted: // the write of an earlier build that ended it was lost
+		c = Cursor{}
+	}
+	c.Known = state.Saved
+	switch {
+	case c.Phase == "" && health.RebuildAt == 0:
+		return c, lease, ErrNone
+	case c.Phase == "":
+		c.Progress = Progress{
+			Collection: event.Collection(health.RebuildOf), New: health.RebuildInto, At: health.RebuildAt,
+			Begun: health.RebuildAt.Time(), Phase: Switching, Missed: health.RebuildMissed, Error: errLost.Error(),
+		}
+	case c.At == health.RebuildAt:
+		c.Missed = health.RebuildMissed
+	}
+	return c, lease, nil
+}
+
+// errLost says that only the health row knows of a rebuild.
+var errLost = errors.New("its own row is lost: abort it")
+
+// adopted empties the row in which an earlier build kept the rebuild. The job has it now.
+func (s *Service) adopted(ctx context.Context) error {
+	row, err := s.table().One(ctx, shard.RunRow(s.id()), shard.Consistent)
+	if err != nil || row.Cursor == "" {
+		return err
+	}
+	token, now := s.NewToken(), shard.MicrosOf(s.Clock.Now())
+	_, err = s.table().Ensure(ctx, shard.StartRun(s.id(), token, now, now.Add(job.StepTime), 0),
+		func(row shard.Row) bool { return row.Owner == token })
+	if err == nil {
+		_, err = s.table().Write(ctx, shard.EndRun(s.id(), token, ""))
+	}
+	if refused, ok := shard.AsRefused(err); ok {
+		return busy(refused.Row.LeaseUntil.Time())
+	}
+	return err
+}
+
+func (s *Service) ledger() job.Ledger { return job.Ledger{Shards: s.Shards, Clock: s.Clock} }
 
 func (s *Service) table() rows.Table { return rows.Table{Store: s.Shards, Clock: s.Clock} }
 
-// run is the name of the row that stores the progress.
-func (s *Service) run() string { return "rebuild-" + s.SinkName }
+// id is the id of the sink's job, and the name of the row in which earlier builds kept a rebuild.
+func (s *Service) id() string { return JobID(s.SinkName) }
 
-func parse(text string) (p Progress, err error) {
-	if text == "" {
-		return p, nil
+func parse(text string) (c Cursor, err error) {
+	if err := json.Unmarshal([]byte(text), &c); err != nil {
+		return c, fmt.Errorf("read how far the rebuild is: %w", err)
 	}
-	if err := json.Unmarshal([]byte(text), &p); err != nil {
-		return p, fmt.Errorf("read how far the rebuild is: %w", err)
+	return c, nil
+}
+
+func (s *Service) health(ctx context.Context) (shard.Row, error) {
+	row, err := s.table().One(ctx, shard.HealthRow(s.SinkName), shard.Consistent)
+	if err != nil {
+		return row, fmt.Errorf("read the sink's health row: %w", err)
 	}
-	return p, nil
+	return row, nil
+}
+
+// awake returns an error if an operator has paused the sink.
+func (s *Service) awake(ctx context.Context) error {
+	row, err := s.health(ctx)
+	if err == nil && row.PausedAt != 0 {
+		err = ErrPaused
+	}
+	return err
+}
+
+// call bounds a request.
+func (s *Service) call(ctx context.Context, limit time.Duration, f func(ctx context.Context) error) error {
+	call, cancel := s.Clock.Deadline(ctx, limit)
+	defer cancel()
+	return f(call)
 }

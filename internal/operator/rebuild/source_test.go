@@ -26,7 +26,7 @@ func (g *ground) sourced(ids ...string) {
 	g.fence = time.Now().Add(time.Hour).UnixMicro()
 	order := g.order()
 	order.Source = true
-	p, err := g.service().Start(g.Context(), order)
+	p, err := g.startWith(g.service(), order)
 	if err != nil || p.Phase != rebuild.Sourcing {
 		g.Fatalf("%+v, %v; want it to wait for the source", p, err)
 	}
@@ -44,12 +44,12 @@ func TestWhatIsNewerThanTheExportIsCopied(t *testing.T) {
 		g.write("d", shard.Put) // without a row: a line of it would have been written
 		g.sourced("a")
 		g.known("e", shard.Put) // is not in the export, and was written to both indices
-		p, err := g.service().Resume(g.Context(), "ann", nil, nil)
+		p, err := g.resume(g.service(), "ann", nil)
 		if !errors.Is(err, rebuild.ErrRefused) || p.Left != 1 || p.Refused[0].ID != "d" {
 			g.Fatalf("%+v, %v; want d alone to be left out", p, err)
 		}
 		one := 1
-		p, err = g.service().Resume(g.Context(), "ann", &one, nil)
+		p, err = g.resume(g.service(), "ann", &one)
 		if err != nil || p.Newer != 2 || fmt.Sprint(p.NewerIDs) != "[b c]" {
 			g.Fatalf("%+v, %v; want b and c to be newer than the export", p, err)
 		}
@@ -67,7 +67,7 @@ func TestADeletedRowIsNoReasonToCopyADocument(t *testing.T) {
 		g.Admit(e)
 		g.Commit(g.Claim(e), shard.Delete)
 		g.sourced("a")
-		if p, err := g.service().Resume(g.Context(), "ann", nil, nil); !errors.Is(err, rebuild.ErrRefused) ||
+		if p, err := g.resume(g.service(), "ann", nil); !errors.Is(err, rebuild.ErrRefused) ||
 			p.Left != 1 || p.Newer != 0 || p.Refused[0].ID != "b" {
 			g.Fatalf("%+v, %v; want b to be left out", p, err)
 		}
@@ -81,7 +81,7 @@ func TestWhatIsNewerThanTheExportAndRefusedIsLeftOutByNameOnly(t *testing.T) {
 		g.known("b", shard.Put)
 		g.sourced("a")
 		g.strict("b")
-		if p, err := g.service().Resume(g.Context(), "ann", nil, nil); !errors.Is(err, rebuild.ErrRefused) ||
+		if p, err := g.resume(g.service(), "ann", nil); !errors.Is(err, rebuild.ErrRefused) ||
 			p.Left != 1 || p.Newer != 0 || p.Refused[0].ID != "b" {
 			g.Fatalf("%+v, %v; want b to be left out", p, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lullhq/lull/internal/operator/job"
 	"github.com/lullhq/lull/internal/operator/rebuild"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
@@ -31,7 +32,7 @@ func TestIndicesAreNotComparedWhileATurnMayNotKnowOfTheRebuild(t *testing.T) {
 			}
 			return nil
 		}
-		if p, err := s.Start(g.Context(), g.order()); err != nil || !done || p.Repaired != 2 {
+		if p, err := g.startWith(s, g.order()); err != nil || !done || p.Repaired != 2 {
 			g.Errorf("%+v, %v; want two repairs", p, err)
 		}
 		g.settled("at the end")
@@ -50,9 +51,10 @@ func TestTheSealStaysWhileALateSwitchIsPossible(t *testing.T) {
 			}
 			return nil
 		}
-		_, _ = g.service().Start(g.Context(), g.order())
+		_, _ = g.startWith(g.service(), g.order())
 		g.dead = false
 		time.Sleep(31 * time.Second)
+		g.stop()
 		switched := false
 		g.hook = func(string) error {
 			row, after := g.Row(shard.HealthRow("search")), time.Since(sealed)
@@ -69,7 +71,7 @@ func TestTheSealStaysWhileALateSwitchIsPossible(t *testing.T) {
 			g.readable("after the late switch")
 			return err
 		}
-		if p, err := g.service().Resume(g.Context(), "bob", nil, nil); err != nil || !switched {
+		if p, err := g.resume(g.service(), "bob", nil); err != nil || !switched {
 			g.Errorf("%+v, %v; want the late switch found", p, err)
 		}
 		g.settled("at the end")
@@ -87,11 +89,11 @@ func TestACopyIsStoppedBeforeIndicesAreCompared(t *testing.T) {
 			}
 			return nil
 		}
-		_, _ = g.service().Start(g.Context(), g.order())
+		_, _ = g.startWith(g.service(), g.order())
 		g.dead = false
 		into := g.Row(shard.HealthRow("search")).RebuildInto
 		g.unaware("a", shard.Delete) // the copy has read version 1
-		time.Sleep(31 * time.Second)
+		time.Sleep(job.HoldFor + time.Second)
 		g.hook = func(call string) error {
 			if call == "switch" && !g.stopped {
 				op := sink.Op{
@@ -101,7 +103,7 @@ func TestACopyIsStoppedBeforeIndicesAreCompared(t *testing.T) {
 			}
 			return nil
 		}
-		if p, err := g.service().Resume(g.Context(), "bob", nil, nil); err != nil {
+		if p, err := g.resume(g.service(), "bob", nil); err != nil {
 			g.Errorf("%+v, %v", p, err)
 		}
 		g.settled("at the end")
@@ -137,7 +139,7 @@ func TestIndicesAreNotComparedWhileAMissedWriteMayStillArrive(t *testing.T) {
 			missed("late", shard.Delete)
 			return nil
 		}
-		if p, err := g.service().Start(g.Context(), g.order()); err != nil || p.Phase != rebuild.Done {
+		if p, err := g.startWith(g.service(), g.order()); err != nil || p.Phase != rebuild.Done {
 			g.Errorf("%+v, %v", p, err)
 		}
 		<-arrived
@@ -164,7 +166,7 @@ func TestACopyWithoutAnAnswerIsWaitedForBeforeItsDocumentIsLookedAtAgain(t *test
 			}
 			return nil
 		}
-		if p, err := g.service().Start(g.Context(), g.order()); err != nil || p.Phase != rebuild.Done {
+		if p, err := g.startWith(g.service(), g.order()); err != nil || p.Phase != rebuild.Done {
 			g.Errorf("%+v, %v", p, err)
 		}
 		if d := looked.Sub(sent); sent.IsZero() || d < 30*time.Second {

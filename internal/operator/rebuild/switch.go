@@ -8,33 +8,42 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// unsealed reports whether a program that was killed has switched the name. If it has not, and no
-// longer can, unsealed removes its seal.
-func (r *run) unsealed(ctx context.Context) (switched bool, err error) {
+// unsealed reports whether a program that was killed or stopped has switched the name. If it has
+// not, and no longer can, the look is over.
+func (r *run) unsealed(ctx context.Context) (switched, over bool, err error) {
 	row, err := r.health(ctx)
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
-	sealed := row.RebuildAt == r.p.At && row.RebuildSeal != 0
-	if sealed {
-		// Count from now, by this program's clock: the program that set the seal may have had
-		// another clock.
-		if named, err := r.named(ctx); named || err != nil {
-			return named, err
+	known := row.RebuildAt == r.p.At && r.p.At != 0
+	if known && row.RebuildSeal == 0 {
+		// The other program may be about to SEAL. It counted the missed writes before, so one more
+		// makes SEAL refuse it.
+		_, err := r.table().Write(ctx, shard.Miss(r.SinkName, r.p.At))
+		if _, refused := shard.AsRefused(err); refused {
+			return false, false, nil // it has changed the row: look again
 		}
-		if err := r.sleep(ctx, r.Clock.Now().Add(sealLife)); err != nil {
-			return false, err
+		if err != nil {
+			return false, false, fmt.Errorf("refuse the seal of an earlier program: %w", err)
 		}
 	}
-	if switched, err = r.named(ctx); switched || err != nil || !sealed {
-		return switched, err
+	if switched, err = r.named(ctx); switched || err != nil || !known || row.RebuildSeal == 0 {
+		return switched, true, err
+	}
+	// Count from when this program has seen the seal, by its own clock: the program that set it may
+	// have had another clock.
+	if r.p.Seal != row.RebuildSeal {
+		r.p.Seal, r.p.Waited = row.RebuildSeal, min(r.p.Waited, 0)
+	}
+	if late, err := r.wait(ctx, sealLife); !late {
+		return false, false, err
 	}
 	_, err = r.table().Ensure(ctx, shard.Unseal(r.SinkName, r.p.At, row.RebuildSeal),
 		func(row shard.Row) bool { return row.RebuildSeal == 0 })
 	if err != nil {
-		return false, fmt.Errorf("take the seal away: %w", err)
+		return false, false, fmt.Errorf("take the seal away: %w", err)
 	}
-	return false, nil
+	return false, false, nil
 }
 
 // named reports whether the name points to the new index.
@@ -47,68 +56,65 @@ func (r *run) named(ctx context.Context) (yes bool, err error) {
 	return yes, err
 }
 
-// seal sets the seal, so that no write may be missed from now on. It returns false if a write was
-// missed since the comparison started.
-func (r *run) seal(ctx context.Context, seen int64) (bool, error) {
-	if err := r.enter(ctx, Switching); err != nil {
-		return false, err
+// swap seals the new index, so that no write may be missed from now on, and switches the name. If
+// the outcome of an earlier switch is unknown, it looks until the switch can no longer happen.
+func (r *run) swap(ctx context.Context) error {
+	if r.p.Stage == looking {
+		switched, over, err := r.unsealed(ctx)
+		switch {
+		case err != nil || !over:
+			return err
+		case switched:
+			return r.end(ctx)
+		}
+		if r.enter(Comparing, waiting); r.p.Failed != "" {
+			r.halt(errors.New(r.p.Failed))
+			r.p.Failed = ""
+		}
+		return nil
 	}
 	now := shard.MicrosOf(r.Clock.Now())
-	_, err := r.table().Write(ctx, shard.Seal(r.SinkName, r.p.At, seen, now))
+	_, err := r.table().Write(ctx, shard.Seal(r.SinkName, r.p.At, r.p.Seen, now))
 	refused, ok := shard.AsRefused(err)
 	switch {
 	case err == nil, ok && refused.Row.RebuildAt == r.p.At && refused.Row.RebuildSeal == now:
-		r.sealed = now
-		return true, nil
-	case ok && refused.Row.RebuildAt == r.p.At && refused.Row.RebuildSeal == 0:
+	case ok && refused.Row.RebuildAt == r.p.At && refused.Row.RebuildSeal == 0: // a write was missed meanwhile
 		r.p.Missed = refused.Row.RebuildMissed
-		return false, r.enter(ctx, Comparing)
+		r.enter(Comparing, counting)
+		return nil
 	case ok:
-		return false, errors.New("the sink's health row is not as this rebuild has left it: resume it")
+		return errors.New("the sink's health row is not as this rebuild has left it")
+	default:
+		return fmt.Errorf("seal the new index: %w", err)
 	}
-	return false, fmt.Errorf("seal the new index: %w", err)
-}
-
-// swap switches the name. If the outcome is unknown, it checks until the switch can no longer
-// happen.
-func (r *run) swap(ctx context.Context) error {
-	err := r.call(ctx, switchTime, func(ctx context.Context) error {
-		if err := r.maySwitch(ctx); err != nil { // inside the call, so that its time limit includes this
+	err = r.call(ctx, switchTime, func(ctx context.Context) error {
+		if err := r.maySwitch(ctx, now); err != nil { // inside the call, so that its time limit includes this
 			return err
 		}
 		return r.Sink.Switch(ctx, r.p.Collection, r.p.Old, r.p.New)
 	})
-	if err == nil {
+	switch {
+	case err == nil:
 		return r.end(ctx)
-	}
-	if ctx.Err() != nil {
+	case ctx.Err() != nil:
 		return err
 	}
-	if busy := r.save(ctx); busy != nil { // another program drives the rebuild, and may break the seal
-		return errors.Join(err, busy)
-	}
-	switched, look := r.unsealed(ctx)
-	switch {
-	case look != nil:
-		return errors.Join(err, look)
-	case switched:
-		return r.end(ctx)
-	}
-	return errors.Join(err, r.enter(ctx, Comparing))
+	r.p.Stage, r.p.Waited, r.p.Failed = looking, 0, err.Error()
+	return nil
 }
 
 // maySwitch returns an error if another program may have broken the seal, or may do so before a
 // call that begins now has ended.
-func (r *run) maySwitch(ctx context.Context) error {
+func (r *run) maySwitch(ctx context.Context, sealed shard.Micros) error {
 	row, err := r.health(ctx)
 	if err != nil {
 		return err
 	}
-	if row.RebuildAt != r.p.At || row.RebuildSeal != r.sealed {
+	if row.RebuildAt != r.p.At || row.RebuildSeal != sealed {
 		return fmt.Errorf("%w: it broke the seal", ErrBusy)
 	}
 	// Compare the time of day: a timer does not run while the machine sleeps.
-	if late := shard.MicrosOf(r.Clock.Now()).Sub(r.sealed); late > sealMargin {
+	if late := shard.MicrosOf(r.Clock.Now()).Sub(sealed); late > sealMargin {
 		return fmt.Errorf("the name is not switched %s after SEAL: resume", late)
 	}
 	return nil
@@ -119,9 +125,10 @@ func (r *run) end(ctx context.Context) error {
 	if err := r.forgotten(ctx); err != nil {
 		return err
 	}
-	r.since = r.Clock.Now()
 	r.audit("switched: %s stands for %s, no longer for %s", r.p.Name, r.p.New, r.p.Old)
-	return r.enter(ctx, Tidying)
+	r.p.Waited, r.p.Failed = 0, ""
+	r.enter(Tidying, "")
+	return nil
 }
 
 // forgotten removes the rebuild from the health row.

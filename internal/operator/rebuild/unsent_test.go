@@ -34,7 +34,7 @@ func TestAWriteThatTheNewIndexMissedIsCopiedBesideASource(t *testing.T) {
 		if out[0].Kind != sink.Applied {
 			g.Fatal(out)
 		}
-		p, err := g.service().Resume(g.Context(), "ann", nil, nil)
+		p, err := g.resume(g.service(), "ann", nil)
 		if err != nil || p.Phase != rebuild.Done || p.Left != 0 {
 			g.Fatalf("%+v, %v; want nothing left out", p, err)
 		}
@@ -58,7 +58,7 @@ func TestTheBulkLaneIsIdleWhenTwoLooksInARowSaySo(t *testing.T) {
 			}
 			return looks[asked-1], nil
 		}
-		p, err := s.Resume(g.Context(), "ann", nil, nil)
+		p, err := g.resume(s, "ann", nil)
 		if err != nil || p.Phase != rebuild.Done || asked != len(looks) {
 			g.Errorf("%+v, %v, asked %d times, want %d", p, err, asked, len(looks))
 		}
@@ -91,7 +91,7 @@ func TestAnIndexWhoseNameTheNewOneTookIsNotDeletedOnceMore(t *testing.T) {
 		s.Sink = unaliased{wall{g.sink, g}, &dropped}
 		order := g.order()
 		order.Drop = true
-		p, err := s.Start(g.Context(), order)
+		p, err := g.startWith(s, order)
 		if err != nil || p.Phase != rebuild.Done || slices.Contains(dropped, p.Old) {
 			g.Errorf("%+v, %v, deleted %q; want %s left alone", p, err, dropped, p.Old)
 		}

@@ -22,6 +22,7 @@ const (
 	takesOver   Step = "START RUN"
 	saves       Step = "SAVE RUN"
 	givesBack   Step = "END RUN"
+	stops       Step = "END RUN of `lull jobs stop`"
 )
 
 // MappingOfRebuild returns the table of docs/model.md for the machine Rebuild.
@@ -62,5 +63,6 @@ func MappingOfRebuild() []Line {
 		{Step: takesOver, Action: "the rebuild is killed, and resumed", Note: "the first START RUN begins the rebuild"},
 		{Step: saves, Note: "by the program that drives the rebuild"},
 		{Step: givesBack, Note: "the same"},
+		{Step: stops, Note: "the program may still do its last step; the machine of the runner has this write"},
 	}
 }

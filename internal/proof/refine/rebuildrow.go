@@ -2,6 +2,7 @@ package refine
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/lullhq/lull/internal/proof/model"
 	"github.com/lullhq/lull/internal/shard"
@@ -19,7 +20,7 @@ func (r *Rebuild) wrote(s sim.Step) {
 	case shard.HealthRow("search"):
 		r.ofHealth(s)
 		r.health = s.New
-	case shard.RunRow("rebuild-search"):
+	case shard.RunRow("job-rebuild-search"):
 		r.ofRun(s)
 	}
 }
@@ -145,6 +146,10 @@ func (r *Rebuild) ofRun(s sim.Step) {
 			r.count(saves)
 		}
 	case shard.ENDRUN:
+		if s.By != r.driver && strings.Contains(s.New.Cursor, `"phase":"stopped"`) {
+			r.count(stops) // the program may still do its last step
+			return
+		}
 		if r.drives(givesBack, s) {
 			r.count(givesBack)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/operator/job"
 	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/operator/rebuild"
 	"github.com/lullhq/lull/internal/pipeline/index"
@@ -34,8 +35,12 @@ type Rebuilding struct {
 	copies map[string][]*engineCopy
 
 	edits   rebuildEdits
+	missing float64              // the chance that the new index does not take a write of a turn
+	walks   [][][]sink.Versioned // the pages that are left of each walk
 	tries   int
-	aborts  bool // the operator aborts the rebuild once
+	stops   int  // of the job
+	lost    int  // programs that another one has taken the job from
+	aborts  bool // the operator gives the rebuild up once
 	dead    int  // number of programs that were killed
 	slept   int
 	newer   int
@@ -67,7 +72,7 @@ func rebuilding(t testing.TB, seed uint64, edits rebuildEdits, change ...func(*O
 	b := &Rebuilding{
 		dice: d, source: d.chance(0.4) && !edits.one, copies: map[string][]*engineCopy{},
 		erased: map[shard.DocID]shard.OrderKey{}, edits: edits, aborts: d.chance(0.1),
-		phases: map[rebuild.Phase]bool{},
+		phases: map[rebuild.Phase]bool{}, missing: 0.2,
 	}
 	cfg := settings(t, true, func(cfg *config.Config) {
 		vary(seed, cfg)
@@ -79,18 +84,22 @@ func rebuilding(t testing.TB, seed uint64, edits rebuildEdits, change ...func(*O
 		}
 	})
 	b.at = 20*time.Second + d.upTo(2*time.Minute)
-	b.export = max(b.at-d.upTo(90*time.Second), 0)
+	faults, over := Swarm, 3*time.Minute
+	if !b.source && d.chance(0.7) { // the seal is set beside traffic: no SEAL succeeds after a missed write
+		faults, over, b.missing, b.at = NoFaults, 5*time.Minute, 0.005, 5*time.Second
+	}
 	hooks := Hooks{Index: func(h *index.Handler) {
 		v, _ := h.Journal.(*invocation)
 		whole, _ := h.Sink.(wholeSink)
 		h.Sink = mirrored{whole, v, b}
 		hooked(edits.turn, h)
 	}}
-	upstream := write(seed, sourcesOf(t, cfg), shape{again: d.chance(0.5), more: 8, over: 3 * time.Minute, docs: 8})
+	b.export = max(b.at-d.upTo(90*time.Second), 0)
+	upstream := write(seed, sourcesOf(t, cfg), shape{again: d.chance(0.5), more: 8, over: over, docs: 8})
 	if edits.one {
 		upstream = slowly(writeOne(seed, sourcesOf(t, cfg)))
 	}
-	o := Options{Config: cfg, Seed: seed, Faults: Swarm, Hooks: hooks, Watch: b.see, Upstream: upstream}
+	o := Options{Config: cfg, Seed: seed, Faults: faults, Hooks: hooks, Watch: b.see, Upstream: upstream}
 	w := begin(t, o, change...)
 	if edits.one { // the model of a rebuild has no version that is refused for good
 		w.rates.ItemRefused = 0
@@ -98,9 +107,9 @@ func rebuilding(t testing.TB, seed uint64, edits rebuildEdits, change ...func(*O
 	b.w, b.e = w, w.pipes[0].engine
 	w.after(b.at, func() {
 		w.operator++
-		b.drive("start", func() { b.next() })
+		b.drive(rebuild.Start, func() { b.next() })
 	})
-	if d.chance(0.25) {
+	if d.chance(0.25) && faults == Swarm {
 		w.pausing(Pausing{At: b.at + d.upTo(time.Minute), For: d.upTo(time.Minute)})
 	}
 	if d.chance(0.5) && !edits.one {
@@ -151,11 +160,12 @@ func (b *Rebuilding) reconcile() {
 }
 
 // drive runs one program.
-func (b *Rebuilding) drive(action string, then func()) {
+func (b *Rebuilding) drive(action rebuild.Action, then func()) {
 	w := b.w
 	w.invoke("operator", patience, func(ctx context.Context, v *invocation) {
+		table := &sealing{Store: w.shards(v), v: v, b: b}
 		s := &rebuild.Service{
-			Shards: sealing{w.shards(v), v, b}, Sink: rebuilder{v, b}, SinkName: "search",
+			Shards: table, Sink: rebuilder{v, b}, SinkName: "search",
 			Config: w.cfg, Clock: v.clock,
 			Stale: w.drawn.StaleBy + 2*w.drawn.Skew, Journal: v, NewToken: w.newToken,
 			Idle: func(context.Context) (bool, error) { return w.pipes[0].bulk.total() == 0, nil },
@@ -163,18 +173,34 @@ func (b *Rebuilding) drive(action string, then func()) {
 		if b.edits.service != nil {
 			b.edits.service(b, v, s)
 		}
-		var p rebuild.Progress
 		all := 1000
-		switch action {
-		case "start":
-			p, _ = s.Start(ctx, rebuild.Order{
-				Collection: b.collection(), Source: b.source, Allow: all, By: "the simulator",
-			})
-		case "resume":
-			p, _ = s.Resume(ctx, "another", &all, nil)
-		default:
-			p, _ = s.Abort(ctx, "another", nil)
+		o := rebuild.StepOrder{Action: action, By: "another", Allow: &all}
+		var err error
+		if action == rebuild.Start {
+			o.By = "the simulator"
+			o.From, err = s.Plan(ctx, rebuild.Order{Collection: b.collection(), Source: b.source, Allow: all, By: o.By})
+		} else {
+			o.From, err = s.Continue(ctx, action)
 		}
+		if err != nil {
+			return
+		}
+		r := job.Runner{
+			Store: job.Ledger{Shards: s.Shards, Clock: v.clock, NewToken: w.newToken}, Clock: v.clock, By: o.By,
+		}
+		state, err := job.Run(ctx, r, rebuild.Job("search", o, func(ctx context.Context, o rebuild.StepOrder) (
+			rebuild.Cursor, bool, error,
+		) {
+			// A machine that sleeps before or after it sets the seal does not run its timers either.
+			if table.seals = o.From.Phase == rebuild.Switching && o.From.Stage == "" && !o.Again && !w.calm; table.seals {
+				ctx = context.WithoutCancel(ctx)
+			}
+			return s.Step(ctx, o)
+		}), func(rebuild.Progress) {})
+		if errors.Is(err, job.ErrLost) {
+			b.lost++
+		}
+		p, _ := rebuild.ResultOf(state, nil)
 		b.newer = max(b.newer, p.Newer)
 	}, func(err error) {
 		if err != nil {
@@ -184,17 +210,36 @@ func (b *Rebuilding) drive(action string, then func()) {
 	})
 }
 
+// stop is an operator who stops the job, whatever its program does.
+func (b *Rebuilding) stop() {
+	w := b.w
+	b.stops++
+	w.operator++
+	w.invoke("operator", patience, func(ctx context.Context, v *invocation) {
+		_ = job.Ledger{Shards: w.shards(v), Clock: v.clock, NewToken: w.newToken}.StopJob(ctx, "rebuild-search", "a third")
+	}, func(error) { w.operator-- })
+}
+
 // next runs programs until no part of a rebuild remains.
 func (b *Rebuilding) next() {
 	w := b.w
-	run, health := w.table.row(shard.RunRow("rebuild-search")), w.table.row(shard.HealthRow("search"))
+	run, health := w.table.row(shard.RunRow("job-rebuild-search")), w.table.row(shard.HealthRow("search"))
+	var state job.State
+	_ = json.Unmarshal([]byte(run.Cursor), &state)
 	p := rebuild.Progress{}
-	_ = json.Unmarshal([]byte(run.Cursor), &p)
+	_ = json.Unmarshal(state.At, &p)
 	b.tries++
 	b.phases[p.Phase] = true
-	wait, action := time.Second+b.dice.upTo(40*time.Second), "resume"
+	wait, action := time.Second+b.dice.upTo(2*time.Minute), rebuild.Resume
 	switch {
-	case run.Cursor == "" && health.RebuildAt == 0:
+	case health.RebuildSeal != 0 && b.dice.chance(0.8): // while the call that switches the name is on its way
+		b.stop()
+		wait = time.Second + b.dice.upTo(10*time.Second)
+	case b.dice.chance(0.3):
+		b.stop()
+	}
+	switch {
+	case !state.Active() && health.RebuildAt == 0:
 		if w.operator--; b.tries > 60 {
 			w.oracle.always("a rebuild ends", "it did not begin")
 		}
@@ -207,10 +252,11 @@ func (b *Rebuilding) next() {
 		b.phases["sent"] = true
 		b.send()
 		wait = time.Minute
-	case p.Phase == "", p.Phase == rebuild.Creating, strings.Contains(p.Error, "abort it"):
-		action = "abort"
+	case !state.Active(), p.Phase == rebuild.Creating, strings.Contains(state.Error, "abort it"),
+		strings.Contains(p.Error, "abort it"):
+		action = rebuild.Abort
 	case b.aborts && p.Phase != rebuild.Sourcing:
-		b.aborts, action = false, "abort"
+		b.aborts, action = false, rebuild.Abort
 	}
 	w.after(wait, func() { b.drive(action, b.next) })
 }
@@ -243,30 +289,70 @@ func (b *Rebuilding) send() {
 	}
 }
 
-// sealing is the table of a program that may sleep, or be killed, after it has written SEAL.
-// Another program resumes in the meantime.
+// sealing is the table of a program that may sleep, or be killed, around its SEAL. In the meantime
+// the job is stopped, or its lease ends, and another program resumes.
 type sealing struct {
 	shard.Store
-	v *invocation
-	b *Rebuilding
+	v     *invocation
+	b     *Rebuilding
+	seals bool // what is read next is where the job is, before the seal is set
 }
 
-func (s sealing) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
+func (s *sealing) Read(ctx context.Context, docs []shard.DocID, c shard.Consistency) ([]shard.Row, error) {
+	rows, err := s.Store.Read(ctx, docs, c)
+	// The model has one program at a time.
+	if s.seals && !s.b.edits.one && !s.v.Killed() && s.b.dice.chance(0.3) {
+		s.b.overtaken(time.Second)
+		_ = s.v.pause(s.b.dice.upTo(6 * time.Minute))
+	}
+	s.seals = false
+	return rows, err
+}
+
+func (s *sealing) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
+	b := s.b
 	row, err := s.Store.Write(ctx, w)
-	if b := s.b; w.Transition == shard.SEAL && err == nil && !s.v.Killed() && !b.w.calm {
+	if w.Transition == shard.UNSEAL && err == nil {
+		b.missing = 0.3 // a program that sleeps may wake up now
+	}
+	if w.Transition == shard.SEAL && err == nil && !s.v.Killed() && !b.w.calm {
 		switch {
 		case b.dice.chance(0.4):
 			b.slept++
-			b.w.operator++
-			b.w.after(31*time.Second, func() { b.drive("resume", func() { b.w.operator-- }) })
-			_ = s.v.pause(b.dice.upTo(4 * time.Minute))
-		case b.dice.chance(0.5): // turns find the SEAL, and the name is switched
+			if b.dice.chance(0.8) {
+				b.overtaken(11 * time.Second)
+			} else {
+				b.w.operator++
+				b.w.after(job.HoldFor+time.Second, func() { b.drive(rebuild.Resume, func() { b.w.operator-- }) })
+			}
+			b.sleep(s.v)
+		case b.dice.chance(0.4): // turns find the SEAL, and the name is switched
 			_ = s.v.pause(b.dice.upTo(9 * time.Second))
-		case b.dice.chance(0.3):
-			s.v.doom = 1 + b.dice.IntN(3)
+		default: // it is killed, perhaps while its call that switches the name is on its way
+			s.v.doom = 1 + b.dice.IntN(2)
 		}
 	}
 	return row, err
+}
+
+// sleep has a program wake up some time after another one has broken its seal.
+func (b *Rebuilding) sleep(v *invocation) {
+	for range 60 {
+		if v.pause(5*time.Second) != nil || b.w.table.row(shard.HealthRow("search")).RebuildSeal == 0 {
+			break
+		}
+	}
+	_ = v.pause(b.dice.upTo(time.Minute))
+}
+
+// overtaken stops the job after a while, and resumes it with another program.
+func (b *Rebuilding) overtaken(after time.Duration) {
+	w := b.w
+	w.operator++
+	w.after(after, func() {
+		b.stop()
+		w.after(time.Second, func() { b.drive(rebuild.Resume, func() { w.operator-- }) })
+	})
 }
 
 // wholeSink has the methods of a sink that index uses in the simulator.
@@ -313,7 +399,7 @@ func (c intoClient) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 		for i, op := range ops {
 			c.b.traffic++
 			switch {
-			case !w.calm && c.b.dice.chance(0.2), w.strikes("item refused", w.rates.ItemRefused):
+			case !w.calm && c.b.dice.chance(c.b.missing), w.strikes("item refused", w.rates.ItemRefused):
 				answers[i] = sink.Outcome{Kind: sink.Refused, Status: 500, Reason: "item failed"}
 			case w.strikes("item throttled", w.rates.ItemThrottle):
 				answers[i] = sink.Outcome{Kind: sink.Throttled, Status: 429, Reason: "busy"}
@@ -507,8 +593,8 @@ func (r rebuilder) Fill(ctx context.Context, f sink.Fill) (done sink.Filled, err
 // engineCopies copies page by page. The engine writes each page a little after reading it.
 func (b *Rebuilding) engineCopies(c *engineCopy, f sink.Fill) {
 	at := time.Duration(0)
-	_ = b.e.docs.Walk(background, f.From, func(docs []sink.Versioned) error {
-		read := b.read(f.From, idsOf(docs))
+	for _, page := range b.pages(f.From) {
+		read := b.read(f.From, idsOf(page))
 		b.about(nil, Copies, read)
 		if at += b.dice.upTo(5 * time.Second); b.dice.chance(0.2) {
 			at += b.dice.upTo(3 * time.Minute)
@@ -520,8 +606,7 @@ func (b *Rebuilding) engineCopies(c *engineCopy, f sink.Fill) {
 				}
 			}
 		})
-		return nil
-	})
+	}
 	b.w.after(at, func() { b.copied(c) })
 }
 
@@ -573,27 +658,48 @@ func (r rebuilder) StopFill(ctx context.Context, into string) error {
 	})
 }
 
-func (r rebuilder) Walk(ctx context.Context, index string, f func([]sink.Versioned) error) error {
-	var pages [][]sink.Versioned
-	err := r.request(ctx, func() error {
-		var ids []string
-		for _, doc := range r.b.w.oracle.sorted() {
-			ids = append(ids, doc.ID())
+// pages are the documents of an index, now.
+func (b *Rebuilding) pages(index string) (pages [][]sink.Versioned) {
+	for place := ""; ; {
+		docs, next, _ := b.e.docs.Walk(background, index, place)
+		if len(docs) > 0 {
+			pages = append(pages, docs)
 		}
-		if len(ids) == 0 { // nothing was sent so far
-			at, _ := r.b.e.docs.Standing(background, r.b.collection())
-			r.b.w.watch(r.v, Step{What: Compared, Beside: index != at.Index})
+		if place = next; place == "" {
+			return pages
 		}
-		r.compares(index, ids)
-		return r.b.e.docs.Walk(background, index, func(docs []sink.Versioned) error {
-			pages = append(pages, slices.Clone(docs))
-			return nil
-		})
-	})
-	for i := 0; i < len(pages) && err == nil; i++ {
-		err = f(pages[i])
 	}
-	return err
+}
+
+// Walk goes through what the index held at the first page. As with a scroll of an engine, each page
+// is given once.
+func (r rebuilder) Walk(ctx context.Context, index, place string) (docs []sink.Versioned, next string, err error) {
+	b := r.b
+	err = r.request(ctx, func() error {
+		if place == "" {
+			var ids []string
+			for _, doc := range b.w.oracle.sorted() {
+				ids = append(ids, doc.ID())
+			}
+			if len(ids) == 0 { // nothing was sent so far
+				at, _ := b.e.docs.Standing(background, b.collection())
+				b.w.watch(r.v, Step{What: Compared, Beside: index != at.Index})
+			}
+			r.compares(index, ids)
+			place = fmt.Sprint(len(b.walks))
+			b.walks = append(b.walks, b.pages(index))
+		}
+		n := 0
+		_, _ = fmt.Sscan(place, &n)
+		if left := b.walks[n]; len(left) > 0 {
+			docs, next, b.walks[n] = left[0], place, left[1:]
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	return docs, next, nil
 }
 
 func (r rebuilder) VersionsOf(ctx context.Context, index string, ids []string) (versions []int64, err error) {
@@ -652,7 +758,7 @@ func (r rebuilder) Erase(ctx context.Context, c shard.Collection, index string, 
 func (r rebuilder) Switch(ctx context.Context, c shard.Collection, from, into string) error {
 	tell := func(what StepKind) { r.b.w.watch(r.v, Step{What: what}) }
 	late := time.Duration(0)
-	if !r.v.w.calm && r.b.dice.chance(0.2) {
+	if !r.v.w.calm && r.b.dice.chance(0.5) {
 		late = r.b.dice.upTo(tornAfter)
 	}
 	return r.send(ctx, late, nil, func() { tell(Calls) }, func() error {
@@ -688,14 +794,14 @@ func (r rebuilder) Drop(ctx context.Context, index string) error {
 // step of the rebuild.
 func TestEveryPromiseHoldsWhereACollectionIsRebuilt(t *testing.T) {
 	t.Parallel()
-	var decisions, switched, sourced, newer, slept, dead, traffic, missed, kept int
+	var decisions, switched, sourced, newer, slept, dead, lost, traffic, missed, kept int
 	last := &Rebuilding{}
 	for w, r := range runs(t, 300, Rebuilt, func(seed uint64) (w *World) {
 		w, last = rebuilding(t, seed, rebuildEdits{})
 		return w
 	}) {
 		decisions += r.Decisions
-		newer, slept, dead = newer+last.newer, slept+last.slept, dead+last.dead
+		newer, slept, dead, lost = newer+last.newer, slept+last.slept, dead+last.dead, lost+last.lost
 		missed, kept, traffic = missed+w.coverage[step(journal.Missed)], kept+w.coverage[step(journal.Kept)],
 			traffic+last.traffic
 		if last.phases["switched"] {
@@ -706,9 +812,9 @@ func TestEveryPromiseHoldsWhereACollectionIsRebuilt(t *testing.T) {
 		}
 	}
 	t.Logf("%d decisions; %d worlds switched, %d of them from an export; %d documents newer than the export, %d "+
-		"programs slept at the seal, %d killed; %d writes to new indices, %d notes of missed ones, %d kept", decisions,
-		switched, sourced, newer, slept, dead, traffic, missed, kept)
-	if min(switched, sourced, dead, traffic, missed, kept) == 0 || min(newer, slept) == 0 && seeds(10) == 10 {
+		"programs slept at the seal, %d killed, %d lost their job; %d writes to new indices, %d notes of missed ones, %d kept", decisions,
+		switched, sourced, newer, slept, dead, lost, traffic, missed, kept)
+	if min(switched, sourced, dead, lost, traffic, missed, kept) == 0 || min(newer, slept) == 0 && seeds(10) == 10 {
 		t.Error("no simulated run reaches this case")
 	}
 }

@@ -95,11 +95,11 @@ func (unstopped) StopFill(context.Context, string) error { return nil }
 // oneWay is a sink whose new index shows no documents to a walk.
 type oneWay struct{ sink.Rebuilder }
 
-func (o oneWay) Walk(ctx context.Context, index string, f func([]sink.Versioned) error) error {
+func (o oneWay) Walk(ctx context.Context, index, place string) ([]sink.Versioned, string, error) {
 	if strings.Contains(index, ".r") { // rebuilds name indices like this; the index in use has its first name
-		return nil
+		return nil, "", nil
 	}
-	return o.Rebuilder.Walk(ctx, index, f)
+	return o.Rebuilder.Walk(ctx, index, place)
 }
 
 // hurried is the state of a program that skips waits.
@@ -143,9 +143,9 @@ func (s hurriedSink) StopFill(ctx context.Context, into string) error {
 	return s.Rebuilder.StopFill(ctx, into)
 }
 
-func (s hurriedSink) Walk(ctx context.Context, index string, f func([]sink.Versioned) error) error {
+func (s hurriedSink) Walk(ctx context.Context, index, place string) ([]sink.Versioned, string, error) {
 	s.h.counted = false
-	return s.Rebuilder.Walk(ctx, index, f)
+	return s.Rebuilder.Walk(ctx, index, place)
 }
 
 type hurriedClock struct {
