@@ -277,7 +277,8 @@ func TestTransitionsChangeEverySetting(t *testing.T) {
 	never := []string{
 		"stack",                                // the state "another name" changes it
 		"table.name", "sinks.<name>.liveQueue", // the states with an existing table or queue change them
-		"sinks.<name>.kind",                                                                      // only one kind can be deployed
+		// only one kind can be deployed
+		"sinks.<name>.kind",
 		"sinks.<name>.versions",                                                                  // follows from the kind
 		"sinks.<name>.auth.userEnv", "sinks.<name>.auth.passwordEnv", "sinks.<name>.auth.keyEnv", // cannot be deployed
 		"collections.<name>.enrich.headers.env",

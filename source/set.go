@@ -25,9 +25,10 @@ type Set struct {
 	names          string // the names of all sources, for problems
 	depth          int
 	load           Loader
-	lines          map[string][]string // for each source that decodes lines: the sources whose messages name the objects
-	loaded         *sync.Mutex         // locked while a loaded body is decoded
-	last           *atomic.Pointer[seenBody]
+	// for each source that decodes lines: the sources whose messages name the objects
+	lines  map[string][]string
+	loaded *sync.Mutex // locked while a loaded body is decoded
+	last   *atomic.Pointer[seenBody]
 }
 
 // source is one configured source.

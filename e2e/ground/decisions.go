@@ -20,7 +20,8 @@ type Decision struct {
 	AgeMS   int64        `json:"age_ms"`
 	Until   time.Time    `json:"until"`
 	Detail  string       `json:"detail"`
-	Wake    time.Time    `json:"wake"` // of the step turn: the time at which the state machine was asked to wake the flight
+	// of the step turn: the time at which the state machine was asked to wake the flight
+	Wake time.Time `json:"wake"`
 }
 
 // SentAt is when the message of a decision was sent.

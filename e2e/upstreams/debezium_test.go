@@ -208,7 +208,8 @@ const rows = 30
 // randomChanges returns transactions with random inserts, updates and deletes.
 func randomChanges(r *rand.Rand, n int) string {
 	var sql strings.Builder
-	text := func() string { return fmt.Sprintf("repeat(md5('%d'), %d)", r.Uint32(), 1+r.IntN(300)) } // some values are TOAST
+	// some values are TOAST
+	text := func() string { return fmt.Sprintf("repeat(md5('%d'), %d)", r.Uint32(), 1+r.IntN(300)) }
 	for range n {
 		sql.WriteString("begin;\n")
 		for range 1 + r.IntN(4) {

@@ -44,7 +44,8 @@ func checkTracing(c *Config, f *checker) {
 	}
 	u, err := url.Parse(at)
 	switch {
-	case strings.ContainsAny(at, "?#") || u != nil && u.User != nil: // even an empty query would swallow the path of the spans
+	// even an empty query would swallow the path of the spans
+	case strings.ContainsAny(at, "?#") || u != nil && u.User != nil:
 		f.fault("tracing.endpoint", nil, "has a user, query or fragment, which would reach logs",
 			"remove what follows the path, and give the credentials to a collector on the same machine")
 	case err != nil || u.Hostname() == "" || u.Scheme != "https" && (u.Scheme != "http" || !sink.Loopback(u.Hostname())):

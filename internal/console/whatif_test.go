@@ -159,7 +159,8 @@ func TestBreakItSteersThePanel(t *testing.T) {
 		!strings.Contains(text, `"sink_down":false`) || !strings.Contains(text, `"recovered"`) {
 		t.Errorf("%d %s", status, text)
 	}
-	if status, _ := askConsole(t, Options{API: api}, http.MethodGet, "/console/breakit", ""); status != http.StatusNotFound {
+	status, _ = askConsole(t, Options{API: api}, http.MethodGet, "/console/breakit", "")
+	if status != http.StatusNotFound {
 		t.Errorf("a console that cannot break its stack: %d", status)
 	}
 }

@@ -107,7 +107,8 @@ func Claim(b Bid) Write {
 	if b.Fence > b.Now {
 		paced = append(paced, Term{AttrLastWrite, Greater, timeValue(b.Now.Add(MaxAhead))})
 	}
-	return Write{Transition: form, Doc: b.Doc, Cond: append(append(make([]Clause, 0, 11), // capacity for the fences, too
+	// capacity for the fences, too
+	return Write{Transition: form, Doc: b.Doc, Cond: append(append(make([]Clause, 0, 11),
 		known(),
 		absentOr(AttrCommitted, Less, k),
 		claimed,

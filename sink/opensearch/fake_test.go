@@ -63,7 +63,8 @@ func startResolving(t *testing.T, answer func(w http.ResponseWriter, r request),
 		if err != nil {
 			panic(http.ErrAbortHandler) // the client hung up while it sent the request
 		}
-		if strings.HasPrefix(r.URL.Path, "/_resolve/index/") && !strings.Contains(r.URL.Path, "*") { // the path has names, and not a pattern
+		// the path has names, and not a pattern
+		if strings.HasPrefix(r.URL.Path, "/_resolve/index/") && !strings.Contains(r.URL.Path, "*") {
 			e.mu.Lock()
 			says := resolve[0]
 			resolve = resolve[min(1, len(resolve)-1):]

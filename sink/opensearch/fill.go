@@ -65,7 +65,8 @@ func (s *Sink) Fill(ctx context.Context, f sink.Fill) (sink.Filled, error) {
 	case len(going) > 0:
 		name = going[0]
 	case name != "":
-		if done, known, err := s.copyResult(ctx, name); known || err != nil { // the copy ended while no program watched it
+		// the copy ended while no program watched it
+		if done, known, err := s.copyResult(ctx, name); known || err != nil {
 			return done, err
 		}
 		fallthrough

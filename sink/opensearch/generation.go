@@ -47,7 +47,9 @@ func (s *Sink) Generation(ctx context.Context, c shard.Collection) (string, erro
 				Derived struct {
 					Enabled string `json:"enabled"`
 				} `json:"derived_source"`
-				Mode     string  `json:"mode"` // only in Elasticsearch: the modes logsdb and time_series do not store documents as written
+				// only in Elasticsearch: the modes logsdb and time_series do not store documents as
+				// written
+				Mode     string  `json:"mode"`
 				Mapping  mapping `json:"mapping"`
 				Pipeline string  `json:"default_pipeline"`
 				Final    string  `json:"final_pipeline"`

@@ -53,7 +53,8 @@ func real(t *testing.T, change func(*opensearch.Options)) *opensearch.Sink {
 	o := opensearch.Options{
 		URL: server(t), Index: prefix + "{collection}", Versions: true,
 		Template: prefix + "template", Product: product(),
-		Collections: []shard.Collection{"content", "digits", "hostile", "news", "one", "other", "two"}, // the collections of the suite
+		// the collections of the suite
+		Collections: []shard.Collection{"content", "digits", "hostile", "news", "one", "other", "two"},
 	}
 	if change != nil {
 		change(&o)

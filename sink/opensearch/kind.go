@@ -73,6 +73,7 @@ func open(_ context.Context, s sink.Settings, env sink.Environment) (sink.Sink, 
 	return New(Options{
 		URL: s.URL, Index: s.Index, Collections: env.Collections, BulkDocuments: s.BulkDocuments,
 		BulkBytes: int64(s.BulkBytes), Versions: s.Capabilities().Versions, Serverless: serverless(s),
-		Authenticate: env.Authenticate, Template: env.Stack + "-" + env.Name, // a separate template, because several sinks may write to one cluster
+		// a separate template, because several sinks may write to one cluster
+		Authenticate: env.Authenticate, Template: env.Stack + "-" + env.Name,
 	})
 }

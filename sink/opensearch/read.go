@@ -43,7 +43,8 @@ func (s *Sink) greet(ctx context.Context) error {
 	case s.Serverless && a.Status == http.StatusNotFound:
 		return nil // a serverless collection answers GET / with 404 if the client has access
 	case s.Product == OpenSearch && other != nil, // another product answered, whatever the status is
-		s.Product == Elasticsearch && a.Status == http.StatusMethodNotAllowed: // an Elasticsearch without the module that answers GET /
+		// an Elasticsearch without the module that answers GET /
+		s.Product == Elasticsearch && a.Status == http.StatusMethodNotAllowed:
 		return other
 	}
 	if err := s.client.Read(a, &greeting); err != nil {

@@ -116,7 +116,8 @@ func (s *Sink) Prepare(ctx context.Context) error {
 		case err == nil:
 			return nil
 		case !errors.As(err, &refused):
-		case inside && refused.class == "invalid_index_template_exception": // before 9.2, Elasticsearch does not know the setting
+		// before 9.2, Elasticsearch does not know the setting
+		case inside && refused.class == "invalid_index_template_exception":
 			inside = false
 			continue
 		case lower < templates && strings.Contains(refused.text, samePriority):

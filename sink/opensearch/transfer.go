@@ -169,7 +169,8 @@ func (s *Sink) Transfer(ctx context.Context, c shard.Collection, from, into stri
 			}
 			e := exchange.Entry{Op: versioned(c, shard.Put, d.ID, d.Version), Index: to.Index, Position: at + i}
 			text := bytes.NewBuffer(actionLine(e.Op, e.Index, &e.Fence))
-			if err := json.Compact(text, d.Source); err != nil { // the source may be on several lines, and a bulk request needs one line
+			// the source may be on several lines, and a bulk request needs one line
+			if err := json.Compact(text, d.Source); err != nil {
 				return nil, s.client.Odd()
 			}
 			e.Text = append(text.Bytes(), '\n')

@@ -58,7 +58,9 @@ func hostileDocuments(t *testing.T, b *bundle) {
 		case o.Reason == "" || len(o.Reason) > 200:
 			t.Errorf("%.60s: reason %.300q", document, o.Reason)
 		}
-		if i%10 == 0 { // the hostile document must not change the engine so that it refuses documents which it accepted before
+		// the hostile document must not change the engine so that it refuses documents which it
+		// accepted before
+		if i%10 == 0 {
 			next := put(before.Doc, 2, fmt.Sprintf(`{"title":"again","new%d":[1,2]}`, i))
 			b.stores(t, next)
 		}

@@ -56,7 +56,8 @@ var rebuilding = []duty{
 		out, err := r.Transfer(t.Context(), rebuilt, from, into, []string{"a", "missing", "e"})
 		must(t, err)
 		checkKinds(t, out, sink.Newer, sink.Applied, sink.Applied)
-		checkKinds(t, r.Erase(t.Context(), rebuilt, into, []sink.Versioned{{ID: "a", Version: 10}, {ID: "e", Version: 10}}),
+		erased := []sink.Versioned{{ID: "a", Version: 10}, {ID: "e", Version: 10}}
+		checkKinds(t, r.Erase(t.Context(), rebuilt, into, erased),
 			sink.Newer, sink.Applied)
 		walked(t, r, into, want[:1])
 	}},

@@ -35,7 +35,8 @@ func write(s source.Settings, c source.Change) (string, error) {
 		at = `"eventTime":"` + c.Time.UTC().Format("2006-01-02T15:04:05.000Z") + `",`
 	}
 	bucket := cmp.Or(c.Bucket, "example-documents")
-	key := strings.ReplaceAll(url.QueryEscape(o.S3.StripPrefix+c.ID+o.S3.StripSuffix), "%2F", "/") // S3 escapes keys in this way
+	// S3 escapes keys in this way
+	key := strings.ReplaceAll(url.QueryEscape(o.S3.StripPrefix+c.ID+o.S3.StripSuffix), "%2F", "/")
 	return `{"Records":[{"eventVersion":"2.1","eventSource":"aws:s3","awsRegion":"eu-west-1",` + at + `"eventName":"` +
 		name + `","s3":{"s3SchemaVersion":"1.0","bucket":{"name":` + source.Quoted(bucket) + `,"arn":` +
 		source.Quoted("arn:aws:s3:::"+bucket) + `},"object":{"key":` + source.Quoted(key) + `,"sequencer":` +

@@ -11,8 +11,9 @@ import (
 // The names of the table's keys, attributes and index. Package infra and the tests create the table
 // with these names.
 const (
-	PartitionKey   = "doc"                       // string: the id of a document, or "!..." for an item of lull itself
-	IndexName      = "waiting"                   // the index of dead letters and scheduled events, in the order of their time
+	PartitionKey = "doc" // string: the id of a document, or "!..." for an item of lull itself
+	// the index of dead letters and scheduled events, in the order of their time
+	IndexName      = "waiting"
 	IndexPartition = "bucket"                    // string
 	IndexSort      = "at"                        // string: microseconds with leading zeros, then the id
 	TTLAttribute   = string(shard.AttrExpiresAt) // number, seconds

@@ -33,7 +33,8 @@ func ReadBatch(payload []byte) (Batch, error) {
 	if !gjson.ValidBytes(payload) {
 		return Batch{}, errNoBatch
 	}
-	records := gjson.ParseBytes(payload).Get("Records") // ParseBytes copies the payload, because the runtime reuses its buffer
+	// ParseBytes copies the payload, because the runtime reuses its buffer
+	records := gjson.ParseBytes(payload).Get("Records")
 	if !records.IsArray() {
 		return Batch{}, errNoBatch
 	}

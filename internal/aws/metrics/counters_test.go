@@ -103,7 +103,8 @@ func TestFreshnessIsMeasuredPerLane(t *testing.T) {
 			At: now.Add(time.Duration(i) * time.Millisecond),
 		})
 	}
-	j.Note(journal.Note{Step: journal.Committed, Lane: "bulk", Sent: now, At: now.Add(-time.Second)}) // the clock of the sender is ahead
+	// the clock of the sender is ahead
+	j.Note(journal.Note{Step: journal.Committed, Lane: "bulk", Sent: now, At: now.Add(-time.Second)})
 	j.Flush(now, "")
 	var live, bulk []float64
 	committed := 0.0

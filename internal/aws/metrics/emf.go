@@ -45,7 +45,8 @@ func (c *Counters) Flush(now time.Time, request string) {
 		t := c.tallies[p]
 		for len(t.counts)+len(t.fresh) > 0 {
 			n := min(len(t.fresh), maxValues)
-			_, _ = c.out.Write(c.line(now, request, p, t, t.fresh[:n])) // ignore an error, because it cannot be reported
+			// ignore an error, because it cannot be reported
+			_, _ = c.out.Write(c.line(now, request, p, t, t.fresh[:n]))
 			t.counts, t.fresh = nil, t.fresh[n:]
 		}
 	}

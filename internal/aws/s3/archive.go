@@ -41,7 +41,8 @@ func (a *Archive) Get(ctx context.Context, n archive.Name) ([]byte, error) {
 	if errors.Is(err, errMissing) {
 		return nil, fmt.Errorf("get %s%s: %w", ArchivePrefix, n, archive.ErrNotFound)
 	}
-	if errors.Is(err, errTooLarge) || client.Code(err) == "InvalidObjectState" { // a lifecycle rule has moved the object to Glacier
+	// a lifecycle rule has moved the object to Glacier
+	if errors.Is(err, errTooLarge) || client.Code(err) == "InvalidObjectState" {
 		err = fmt.Errorf("%w: %w", archive.ErrUnreadable, err)
 	}
 	if err != nil {

@@ -14,9 +14,11 @@ import (
 
 // Parameters contains the values for the placeholders in the definition.
 type Parameters struct {
-	IndexARN       string        // the ARN of the index function's alias; may be a CDK token
-	Partition      string        // the partition of the region: aws, aws-cn, aws-us-gov; may be a CDK token
-	TurnTimeout    time.Duration // the time after which a turn without an answer counts as lost; longer than the time-out of the function
+	IndexARN  string // the ARN of the index function's alias; may be a CDK token
+	Partition string // the partition of the region: aws, aws-cn, aws-us-gov; may be a CDK token
+	// the time after which a turn without an answer counts as lost; longer than the time-out of the
+	// function
+	TurnTimeout    time.Duration
 	AmbiguousRetry time.Duration // the wait after a turn whose outcome is unknown; at least as long as the lease
 	Limit          time.Duration // the time after which an execution is stopped
 	Kind           config.FlightKind

@@ -162,7 +162,7 @@ func (e *Engine) loadScheduled(ctx context.Context, line []byte) error {
 func (e *Engine) loadDelete(ctx context.Context, line []byte) error {
 	var d deleted
 	if err := json.Unmarshal(line, &d); err != nil {
-		return nil //nolint:nilerr // see above: the sender sends the message of this line again, and so lull writes the delete again
+		return nil //nolint:nilerr // see above: the sender sends this line again, so lull writes the delete again
 	}
 	k, err := loadKey(shard.OrderKey(d.Key))
 	if err != nil {

@@ -53,8 +53,10 @@ type Options struct {
 	Enrichers map[shard.Collection]enrich.Caller
 	// Headers returns the headers of requests that fetch documents; nil if no source has headers.
 	Headers func(source.Headers) (payload.HeadersOf, error)
-	Pollers int         // how many receivers a lane has; 0 means one, with which a burst is least often split
-	Report  func(error) // called with errors that AWS would log, such as failed batches and failed executions; may be nil
+	Pollers int // how many receivers a lane has; 0 means one, with which a burst is least often split
+	// called with errors that AWS would log, such as failed batches and failed executions; may be
+	// nil
+	Report func(error)
 	// Folder keeps the state between runs; nil means that no state is kept. If Folder is set, call
 	// [Engine.Load].
 	Folder *Folder
@@ -238,7 +240,9 @@ func (e *Engine) lane(p *pipe, name flight.Lane, settings config.Lane) *lane {
 	ingest := memory.QueueSettings{
 		Name: p.name + "-" + string(name), Visibility: q.Visibility, Retention: q.Retention,
 		MaxReceiveCount: e.cfg.MaxReceiveCount(), DeadLetter: p.dead,
-		MaxInFlight: maxBacklog, // higher than the limit of SQS, because a deployed stack with such a rate has several queues
+		// higher than the limit of SQS, because a deployed stack with such a rate has several
+		// queues
+		MaxInFlight: maxBacklog,
 	}
 	if e.mix != nil {
 		ingest.Deliver = e.mix.Deliver

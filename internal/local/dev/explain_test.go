@@ -143,7 +143,9 @@ var explained = []lookingAt{
 			s.send(put(0, fmt.Sprint(i), 1))
 		}
 		s.wait(2500 * time.Millisecond)
-		for i := range 300 { // these messages are received before the circuit breaker opens, because their batch window would be longer after that
+		// these messages are received before the circuit breaker opens, because their batch window
+		// would be longer after that
+		for i := range 300 {
 			s.send(put(0, fmt.Sprint("a", i), 1))
 		}
 		s.wait(3500 * time.Millisecond)

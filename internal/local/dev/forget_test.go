@@ -37,12 +37,13 @@ import (
 
 // The states in which a document can be when an operator forgets it.
 const (
-	isWritten   = 1 << iota // the document is in both sinks, and in the archive, from which it was replayed
-	isScheduled             // an event of the document is scheduled, and an event of another document in the same message
-	isDead                  // the document has a dead letter, whose message also has an event of another document
-	isParked                // another document has a dead letter, whose message also has an event of this document
-	isUndecoded             // there is a dead letter without a key, because no source can decode the message
-	isHeld                  // the document is in a flight that waits
+	isWritten = 1 << iota // the document is in both sinks, and in the archive, from which it was replayed
+	// an event of the document is scheduled, and an event of another document in the same message
+	isScheduled
+	isDead      // the document has a dead letter, whose message also has an event of another document
+	isParked    // another document has a dead letter, whose message also has an event of this document
+	isUndecoded // there is a dead letter without a key, because no source can decode the message
+	isHeld      // the document is in a flight that waits
 	everyState  = 1<<iota - 1
 )
 
@@ -54,7 +55,8 @@ const secret = "5ecret-content-of-alice"
 func TestWhatIsForgottenIsInNoStore(t *testing.T) {
 	for _, name := range source.Kinds() {
 		kind, _ := source.Lookup(name)
-		if kind.Example.Write == nil || kind.Example.Change.Bucket != "" { // messages of this kind contain only references to content
+		// messages of this kind contain only references to content
+		if kind.Example.Write == nil || kind.Example.Change.Bucket != "" {
 			continue
 		}
 		for state := 1; state <= everyState; state++ {
@@ -290,7 +292,8 @@ func (g *oblivion) obey() {
 				usecasetest.Must(g.api.Drop(g.Context(), one))(g)
 			default:
 				one := operate.Cancellation{Key: shard.DocID(todo[2]), Scheduled: true, By: "ann"}
-				_, _ = g.api.Cancel(g.Context(), one) // the first cancellation may have cancelled the event for both sinks
+				// the first cancellation may have cancelled the event for both sinks
+				_, _ = g.api.Cancel(g.Context(), one)
 			}
 		}
 		if len(todo) == 0 {

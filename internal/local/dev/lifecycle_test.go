@@ -227,7 +227,8 @@ func TestExpectedRefusalsAreNeitherErrorsNorAlarms(t *testing.T) {
 			s.p.sink = slow{s.p.sink, 3 * time.Second}
 			s.send(put(0, "a", 1))
 			s.wait(6 * time.Second)
-			s.startAgain(flight.ID(s.notes.Of(journal.Launched)[0].Flight)) // the turn of the second execution comes while the first execution writes
+			// the turn of the second execution comes while the first execution writes
+			s.startAgain(flight.ID(s.notes.Of(journal.Launched)[0].Flight))
 		}, journal.Waiting, nil},
 		"refused by the row": {func(s *scene) {
 			s.inject.when("CLAIM", func() {

@@ -106,7 +106,9 @@ func TestAVersionThatWasTakenBackReachesTheSinkByNoWay(t *testing.T) {
 				refused++
 			}
 		}
-		if refused != 4 { // receive refuses the replayed message and both copies, and index refuses the message in the flight
+		// receive refuses the replayed message and both copies, and index refuses the message in
+		// the flight
+		if refused != 4 {
 			t.Errorf("refused %d times, want 4", refused)
 		}
 	})

@@ -65,7 +65,8 @@ func TestLiveGoesBeforeBulk(t *testing.T) {
 						s.send(native(fmt.Sprintf("bulk%d", i), `"1"`,
 							`,"data":{},"mode":"resync","resyncrun":"00K0000000000000000000000A"`),
 							put(0, fmt.Sprintf("live%d", i), 1))
-						s.wait(4 * time.Second) // longer than the windows, so that the next messages are in other flights
+						// longer than the windows, so that the next messages are in other flights
+						s.wait(4 * time.Second)
 					}
 					s.wait(2 * time.Minute)
 					up := time.Now()

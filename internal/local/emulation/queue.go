@@ -32,11 +32,12 @@ type QueueSettings struct {
 // Hooks lets a driver observe a queue, and decide what SQS leaves open, such as the order of
 // messages. Each field may be nil.
 type Hooks struct {
-	Pick    func(n int) int                 // returns which of n visible messages is received next; nil means the first
-	Visible func()                          // called when a message becomes visible
-	Placed  func(m *Message, at time.Time)  // called when a message changes its place, with the time at which it becomes visible
-	Taken   func(m *Message)                // called when a message is received
-	Left    func(m *Message, why Departure) // called when a message leaves the queue
+	Pick    func(n int) int // returns which of n visible messages is received next; nil means the first
+	Visible func()          // called when a message becomes visible
+	// called when a message changes its place, with the time at which it becomes visible
+	Placed func(m *Message, at time.Time)
+	Taken  func(m *Message)                // called when a message is received
+	Left   func(m *Message, why Departure) // called when a message leaves the queue
 }
 
 // Departure says why a message left a queue.

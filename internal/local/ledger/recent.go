@@ -7,15 +7,16 @@ import (
 
 // Point contains the outcomes of events in one step, such as a second.
 type Point struct {
-	At         time.Time     `json:"at"` // when the step began
-	Events     int           `json:"events"`
-	Written    int           `json:"written"` // including deleted
-	Unchanged  int           `json:"unchanged"`
-	Superseded int           `json:"superseded"`
-	Stale      int           `json:"stale"` // including duplicates
-	Dead       int           `json:"dead"`
-	P50        time.Duration `json:"p50_ns"` // quantile of the freshness, perhaps from a sample of the writes; 0 without a write
-	P99        time.Duration `json:"p99_ns"`
+	At         time.Time `json:"at"` // when the step began
+	Events     int       `json:"events"`
+	Written    int       `json:"written"` // including deleted
+	Unchanged  int       `json:"unchanged"`
+	Superseded int       `json:"superseded"`
+	Stale      int       `json:"stale"` // including duplicates
+	Dead       int       `json:"dead"`
+	// quantile of the freshness, perhaps from a sample of the writes; 0 without a write
+	P50 time.Duration `json:"p50_ns"`
+	P99 time.Duration `json:"p99_ns"`
 }
 
 // steps is how many steps are kept. sample is how many writes of a step are kept to compute

@@ -15,21 +15,23 @@ import (
 // Report contains the results of a run of `lull dev`. A counter counts events, unless its comment
 // says otherwise.
 type Report struct {
-	Messages    int        `json:"messages"`
-	Events      int        `json:"events"`
-	Skipped     int        `json:"skipped"`
-	Rejected    int        `json:"rejected"` // events that receive refused; part of Dead
-	Duplicates  int        `json:"duplicates"`
-	Stale       int        `json:"stale"`
-	Held        int        `json:"held"` // events that waited in a flight; they also have another outcome
-	Superseded  int        `json:"superseded"`
-	Written     int        `json:"written"`
-	Deleted     int        `json:"deleted"`
-	Unchanged   int        `json:"unchanged"` // committed without a write: the sink had these bytes
-	Rewritten   int        `json:"rewritten"` // written again with the same payload and a later event time; part of Written
-	Scheduled   int        `json:"scheduled"` // events that still wait for their notbefore
-	Dead        int        `json:"dead"`
-	Read        int        `json:"read"` // messages that made receive read a part of an object; each line of the object is another event
+	Messages   int `json:"messages"`
+	Events     int `json:"events"`
+	Skipped    int `json:"skipped"`
+	Rejected   int `json:"rejected"` // events that receive refused; part of Dead
+	Duplicates int `json:"duplicates"`
+	Stale      int `json:"stale"`
+	Held       int `json:"held"` // events that waited in a flight; they also have another outcome
+	Superseded int `json:"superseded"`
+	Written    int `json:"written"`
+	Deleted    int `json:"deleted"`
+	Unchanged  int `json:"unchanged"` // committed without a write: the sink had these bytes
+	// written again with the same payload and a later event time; part of Written
+	Rewritten int `json:"rewritten"`
+	Scheduled int `json:"scheduled"` // events that still wait for their notbefore
+	Dead      int `json:"dead"`
+	// messages that made receive read a part of an object; each line of the object is another event
+	Read        int        `json:"read"`
 	DeadLetters []DeadLine `json:"dead_letters"`
 	Bursts      int        `json:"bursts"`     // the number of bursts: see [Debouncer]
 	Flights     int        `json:"flights"`    // the number of executions that receive started
@@ -40,8 +42,9 @@ type Report struct {
 	SinkItems   int64      `json:"sink_items"`
 	Freshness   Freshness  `json:"freshness_ms"`
 
-	Fetched     int `json:"fetched"`      // the number of documents that were fetched from their source
-	FetchFailed int `json:"fetch_failed"` // the number of fetches without a document to write: stale, missing or unavailable
+	Fetched int `json:"fetched"` // the number of documents that were fetched from their source
+	// the number of fetches without a document to write: stale, missing or unavailable
+	FetchFailed int `json:"fetch_failed"`
 
 	Enriched     int `json:"enriched"`      // the number of documents to which a service added fields
 	EnrichCalls  int `json:"enrich_calls"`  // the number of requests to such services

@@ -124,7 +124,9 @@ func (m *Machine) Start(ctx context.Context, s flight.State) error {
 			m.mu.Lock()
 			delete(m.running, id)
 			m.mu.Unlock()
-			if m.all.Err() == nil { // if the execution ends because the machine closes, it stays stored for the next process
+			// if the execution ends because the machine closes, it stays stored for the next
+			// process
+			if m.all.Err() == nil {
 				m.keep.Delete(m.room(), key)
 				m.keep.Flush()
 			}

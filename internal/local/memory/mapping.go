@@ -21,7 +21,8 @@ type MappingSettings struct {
 	Batch   int           // the largest number of messages in a batch, 1 to 10,000
 	Window  time.Duration // how long the mapping collects messages after the first one; 0 means that it does not wait
 	Pollers int           // how many batches are handled at the same time, like MaximumConcurrency
-	Report  func(error)   // called with the error because of which a batch was not deleted, also concurrently; may be nil
+	// called with the error because of which a batch was not deleted, also concurrently; may be nil
+	Report func(error)
 }
 
 // Mapping receives batches from a queue and passes them to a function.

@@ -20,7 +20,8 @@ type QueueSettings struct {
 	Retention       time.Duration // how long a message is kept, counted from Sent; 0 means 4 days, as in SQS
 	MaxReceiveCount int           // receives before a message is moved to DeadLetter, 0 for no redrive policy
 	DeadLetter      *Queue        // the dead-letter queue; nil means no redrive policy
-	MaxInFlight     int           // while so many messages are in flight, receivers wait; 0 means [emulation.MaxInFlight]
+	// while so many messages are in flight, receivers wait; 0 means [emulation.MaxInFlight]
+	MaxInFlight int
 
 	// Deliver is called once for each sent message, under the queue's lock, and may be nil. With
 	// Deliver, a test imitates a standard queue, which may deliver a message late, out of order, or

@@ -45,7 +45,8 @@ func (t *Trouble) Note(n journal.Note) {
 			clear(t.told)
 		}
 		t.told[n.Sink+n.Detail] = true
-	case journal.Committed: // wait for a commit, because a successful ping does not show that the sink accepts documents
+	// wait for a commit, because a successful ping does not show that the sink accepts documents
+	case journal.Committed:
 		if !open {
 			return
 		}

@@ -409,5 +409,6 @@ type Letter struct {
 	Auto       int                        `json:"auto_redrives,omitempty"`
 	Body       string                     `json:"body,omitempty"` // Letter only, not in lists
 	Attributes map[string]queue.Attribute `json:"attributes,omitempty"`
-	Source     string                     `json:"source,omitempty"` // Letter only: the source that decodes it, by today's settings
+	// Letter only: the source that decodes it, by today's settings
+	Source string `json:"source,omitempty"`
 }

@@ -19,12 +19,13 @@ import (
 // BackfillOrder asks for one step of copying documents from one sink of a collection to another.
 type BackfillOrder struct {
 	Collection shard.Collection `json:"collection"`
-	Sink       string           `json:"sink"`             // the sink to fill
-	From       string           `json:"from,omitempty"`   // the sink that holds the documents; empty for the collection's first
-	Cursor     string           `json:"cursor,omitempty"` // of the step before; empty for the first step
-	Limit      int              `json:"limit,omitempty"`  // rows or documents to read at most, 1 to 1,000; 0 is 1,000
-	DryRun     bool             `json:"dry_run,omitempty"`
-	By         string           `json:"by"` // who asks, for the audit
+	Sink       string           `json:"sink"` // the sink to fill
+	// the sink that holds the documents; empty for the collection's first
+	From   string `json:"from,omitempty"`
+	Cursor string `json:"cursor,omitempty"` // of the step before; empty for the first step
+	Limit  int    `json:"limit,omitempty"`  // rows or documents to read at most, 1 to 1,000; 0 is 1,000
+	DryRun bool   `json:"dry_run,omitempty"`
+	By     string `json:"by"` // who asks, for the audit
 }
 
 // BackfillStep says what a step did.

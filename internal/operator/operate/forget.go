@@ -260,7 +260,8 @@ func (g *forgetting) begin(ctx context.Context) error {
 		}
 		f := all[0]
 		// If the sink cannot be read, the row says whether the sink has the document.
-		held := f.Copy != (shard.InSink{}) || f.Document != nil || g.Readers[name] == nil && f.Row.CommittedOp == shard.Put
+		held := f.Copy != (shard.InSink{}) || f.Document != nil ||
+			g.Readers[name] == nil && f.Row.CommittedOp == shard.Put
 		if held {
 			g.At.Held = append(g.At.Held, name)
 		}
@@ -301,7 +302,9 @@ func (g *forgetting) tombstone(ctx context.Context) error {
 		return shard.Final(v)
 	}
 	held, removed := one(slices.Contains(g.At.Held, name)), 1
-	err := g.reconciler(name).Bury(ctx, reconcile.Burial{Doc: row, Key: key, Group: g.Group, By: g.By, Why: "forgotten"})
+	err := g.reconciler(name).Bury(ctx, reconcile.Burial{
+		Doc: row, Key: key, Group: g.Group, By: g.By, Why: "forgotten",
+	})
 	switch {
 	case err == nil:
 		g.out.Until = time.Unix(until, 0).UTC()

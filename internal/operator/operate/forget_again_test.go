@@ -57,7 +57,8 @@ func TestEveryDocumentOfAGroupIsForgotten(t *testing.T) {
 		g.park(queue.Message{ID: "2", Body: put("c*", 1), Attributes: of}, put("c*", 1), 0)
 		unknown := g.park(queue.Message{ID: "3", Body: "{", Attributes: of}, "", 0)
 		f, left := g.forgetGroup(api, "one")
-		if said := remains(f); f.Remaining != 2 || !strings.Contains(said, "c*") || !strings.Contains(said, "content#x") {
+		said := remains(f)
+		if f.Remaining != 2 || !strings.Contains(said, "c*") || !strings.Contains(said, "content#x") {
 			t.Errorf("got %s, %s", places(f), said)
 		}
 		if len(left.Letters) != 1 || left.Letters[0] != unknown {
@@ -207,7 +208,8 @@ func TestAForgetContinuesOnAnotherMachine(t *testing.T) {
 			}
 			const want = "tombstone 1/1, sink search 1/1, flights 0/0, scheduled events 1/1, dead letters 1/1, " +
 				"messages of other dead letters 0/1"
-			if places(done) != want || done.Remaining != 1 || continued < 5 || !strings.Contains(remains(done), "ask again") {
+			if places(done) != want || done.Remaining != 1 || continued < 5 ||
+				!strings.Contains(remains(done), "ask again") {
 				t.Errorf("continued %d times: %s, %s", continued, places(done), remains(done))
 			}
 			return
@@ -221,7 +223,8 @@ func TestAForgetOfAnotherDocumentBeginsAnew(t *testing.T) {
 		g.Config.Debounce.MinInterval = 0
 		g.member("", "a", "b")
 		ctx, stop := context.WithCancel(t.Context())
-		if _, err := forgets(ctx, &stopping{api, 2, stop}, operate.Forgetting{Key: "content#a", By: "ann"}); err == nil {
+		_, err := forgets(ctx, &stopping{api, 2, stop}, operate.Forgetting{Key: "content#a", By: "ann"})
+		if err == nil {
 			t.Fatal("it was not interrupted")
 		}
 		for _, key := range []shard.DocID{"content#b", "content#a"} {
@@ -256,7 +259,8 @@ func TestADocumentThatLeftItsGroupRemains(t *testing.T) {
 		g.member("one", "a", "b")
 		keys := []shard.DocID{"content#a", "content#b"}
 		ctx, stop := context.WithCancel(t.Context())
-		if _, err := forgets(ctx, &stopping{api, 3, stop}, operate.Forgetting{Group: "one", Keys: keys, By: "ann"}); err == nil {
+		_, err := forgets(ctx, &stopping{api, 3, stop}, operate.Forgetting{Group: "one", Keys: keys, By: "ann"})
+		if err == nil {
 			t.Fatal("it was not interrupted")
 		}
 		remain := 0
@@ -274,7 +278,8 @@ func TestADocumentThatLeftItsGroupRemains(t *testing.T) {
 func TestTheRowOfAForgetHasNoErrors(t *testing.T) {
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		f := operate.Forgetting{Key: "content#a*", By: "ann"}
-		if _, err := forgets(t.Context(), api, f); !errors.Is(err, operate.ErrInput) || !strings.Contains(err.Error(), "a*") {
+		_, err := forgets(t.Context(), api, f)
+		if !errors.Is(err, operate.ErrInput) || !strings.Contains(err.Error(), "a*") {
 			t.Errorf("got %v", err)
 		}
 		all := usecasetest.Must(api.Jobs(t.Context()))(t)

@@ -120,7 +120,8 @@ func (g *forgetting) flights(ctx context.Context) ([]ForgetThing, string, error)
 		case holds[i]:
 			g.found(placeFlights, 1)
 			g.out.Counts[forgetWaiting]++
-			g.out.Lines = append(g.out.Lines, ForgetLine{Place: placeFlights, Text: "flights end by themselves: ask again"})
+			g.out.Lines = append(g.out.Lines,
+				ForgetLine{Place: placeFlights, Text: "flights end by themselves: ask again"})
 		}
 	}
 	return nil, next, nil

@@ -117,7 +117,9 @@ func (f Forgetting) Job(api API) ForgetJob {
 			case errors.Is(err, ErrNotFound): // it went with an earlier document of the group
 			case f.Group != "" && errors.Is(err, ErrInput):
 				step.Counts = map[string]int{placeRefused + foundIn: 1}
-				step.Lines = []ForgetLine{{Place: placeRefused, ID: c.Doc, Text: fmt.Sprintf("%s: %v", key, err), Names: true}}
+				step.Lines = []ForgetLine{{
+					Place: placeRefused, ID: c.Doc, Text: fmt.Sprintf("%s: %v", key, err), Names: true,
+				}}
 			case err != nil:
 				return from, false, err
 			}

@@ -23,9 +23,10 @@ type Order struct {
 	Source     string           `json:"source,omitempty"` // the source that decodes the export
 	Group      string           `json:"group,omitempty"`  // the message group of what is sent again
 	Repair     bool             `json:"repair,omitempty"`
-	Versions   bool             `json:"versions,omitempty"`   // compare no content
-	CompleteAt time.Time        `json:"complete_at,omitzero"` // the export is complete at this time; zero if it may be a part
-	Sample     int              `json:"sample,omitempty"`     // compare so many rows at random; 0 for all
+	Versions   bool             `json:"versions,omitempty"` // compare no content
+	// the export is complete at this time; zero if it may be a part
+	CompleteAt time.Time `json:"complete_at,omitzero"`
+	Sample     int       `json:"sample,omitempty"` // compare so many rows at random; 0 for all
 }
 
 // Stack is what a verification asks of a stack.

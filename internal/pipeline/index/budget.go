@@ -255,7 +255,8 @@ func (b *budget) forfeit(ctx context.Context) {
 // flights can take it. If the sink throttles, yield returns nothing, because giving time back made
 // 429 answers more frequent (ADR 0050).
 func (b *budget) yield(ctx context.Context, long time.Duration) {
-	if b.sink.acceptedPace() > 0 || b.sink.ceiling() == 0 || long < yieldLeast || shard.Ahead(b.sink.row, b.now()) < long {
+	if b.sink.acceptedPace() > 0 || b.sink.ceiling() == 0 || long < yieldLeast ||
+		shard.Ahead(b.sink.row, b.now()) < long {
 		return
 	}
 	if a := b.ask(ctx, shard.Yield(b.sinkName, b.now(), long)); a.err == nil {

@@ -100,9 +100,10 @@ func (s *refusals) question(ctx context.Context, docs []*document, outcomes []si
 	for c := range suspects {
 		// An earlier request of the turn may have had no known good document. This request may have
 		// one.
-		if s.verdicts[c] == unasked || s.verdicts[c] == noKnownGood && slices.ContainsFunc(docs, func(d *document) bool {
-			return d.id.Collection() == c && d.row.CommittedOp == shard.Put
-		}) {
+		if s.verdicts[c] == unasked ||
+			s.verdicts[c] == noKnownGood && slices.ContainsFunc(docs, func(d *document) bool {
+				return d.id.Collection() == c && d.row.CommittedOp == shard.Put
+			}) {
 			s.verdicts[c] = unclear
 			ask = append(ask, c)
 		}
@@ -134,7 +135,9 @@ func (s *refusals) question(ctx context.Context, docs []*document, outcomes []si
 		case o.Kind == sink.Applied, o.Kind == sink.Newer:
 			s.verdicts[c] = takes
 		case o.Kind == sink.Unknown && w.doc >= 0:
-			outcomes[w.doc] = sink.Outcome{Kind: sink.Unknown, Status: o.Status, Reason: "the copy of this document: " + o.Reason}
+			outcomes[w.doc] = sink.Outcome{
+				Kind: sink.Unknown, Status: o.Status, Reason: "the copy of this document: " + o.Reason,
+			}
 		case o.Kind == sink.Unknown, o.Kind == sink.Throttled: // unclear: the verdict stays
 		// the sink's client rejected the copy, so the sink was not asked
 		case o.Status == 0 && o.Kind != sink.Configuration:

@@ -113,7 +113,9 @@ func TestWhatAHostAnswers(t *testing.T) {
 
 func TestAnAddressThatIsNotPublicIsNotConnectedTo(t *testing.T) {
 	t.Parallel()
-	l, base := loader(t, func(http.ResponseWriter, *http.Request) { t.Error("the host was connected to") }, outbound.Public)
+	l, base := loader(t, func(http.ResponseWriter, *http.Request) {
+		t.Error("the host was connected to")
+	}, outbound.Public)
 	_, err := l.Load(t.Context(), base+"/x")
 	var f *event.Invalid
 	if !errors.As(err, &f) || !strings.Contains(f.Problem, "not public") {

@@ -80,7 +80,8 @@ func TestAComparisonContinuesWhereItsPageEnded(t *testing.T) {
 		}
 		for _, limit := range []int{1, 7, 100, 449} {
 			r, err := b.run(dry, func(o *reconcile.Order) { o.Limit = limit })
-			if got := b.reported(); err != nil || !slices.Equal(got, want) || r.Rows != 450 || len(b.places) < 450/limit {
+			got := b.reported()
+			if err != nil || !slices.Equal(got, want) || r.Rows != 450 || len(b.places) < 450/limit {
 				b.Errorf("limit %d: got %d differences in %d pages, report %+v, error %v", limit, len(got), len(b.places), r, err)
 			}
 		}
@@ -117,7 +118,8 @@ func TestAComparisonOfSomeDocumentsLooksAtThese(t *testing.T) {
 		b.many(450)
 		keys := []shard.DocID{"content#d003", "content#d004", "content#d005", "content#x"}
 		r, err := b.run(dry, func(o *reconcile.Order) { o.Keys = keys })
-		if got := b.reported(); err != nil || !slices.Equal(got, []string{"d003 missing resync", "d005 behind raised"}) ||
+		got := b.reported()
+		if err != nil || !slices.Equal(got, []string{"d003 missing resync", "d005 behind raised"}) ||
 			r.Rows != 3 || r.Documents != 2 {
 			b.Errorf("got %v, %+v, %v", got, r, err)
 		}

@@ -40,11 +40,12 @@ type Outcome string
 
 // The outcomes. Only Sent sends a message. Only Superseded and Dropped delete a dead letter.
 const (
-	Sent       Outcome = "sent"
-	Covered    Outcome = "covered"          // sent together with another dead letter of the message
-	WouldSend  Outcome = "would_send"       // in a dry run
-	WouldDrop  Outcome = "would_drop"       // in a dry run
-	Superseded Outcome = "superseded"       // deleted: the version or a newer one is committed, or an operator took the version back
+	Sent      Outcome = "sent"
+	Covered   Outcome = "covered"    // sent together with another dead letter of the message
+	WouldSend Outcome = "would_send" // in a dry run
+	WouldDrop Outcome = "would_drop" // in a dry run
+	// deleted: the version or a newer one is committed, or an operator took the version back
+	Superseded Outcome = "superseded"
 	Busy       Outcome = "busy"             // the version is pending or leased: try again later
 	TooOld     Outcome = "too_old_to_judge" // not sent, unless the operator forces the redrive
 	TooLarge   Outcome = "too_large"        // no space for lull-first-sent: the upstream must publish again

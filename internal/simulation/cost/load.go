@@ -22,7 +22,8 @@ type Load struct {
 	Bytes     int           `json:"bytesPerEvent"`          // bytes of a message
 	Key       bool          `json:"key"`                    // your own KMS key encrypts table, queues and bucket
 	Used      float64       `json:"capacityUsed,omitempty"` // used part of a provisioned capacity, percent; 0: UsualUse
-	Most      int           `json:"-"`                      // the most events to simulate, because they stay in memory; 0 means no limit
+	// the most events to simulate, because they stay in memory; 0 means no limit
+	Most int `json:"-"`
 }
 
 // Bounds of a Load.

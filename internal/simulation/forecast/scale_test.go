@@ -24,12 +24,18 @@ func TestAStackAtFiveThousandASecond(t *testing.T) {
 		"|---|---|---|---|---|---|---|\n")
 	for _, world := range []struct {
 		first, most int
-	}{{cost.FewestPollers, maxPollers}, {cost.FirstPollers, maxPollers}, {cost.FewestPollers, 2}, {cost.FirstPollers, 5}} {
+	}{
+		{cost.FewestPollers, maxPollers},
+		{cost.FirstPollers, maxPollers},
+		{cost.FewestPollers, 2},
+		{cost.FirstPollers, 5},
+	} {
 		l := Steady()
 		l.Rate, l.Burst, l.Documents, l.Lasting = cost.PartRate, 5, 1_000_000, Span(20*time.Second)
 		up := l.Upstream(1)
 		r, err := sim.Simulate(t.Context(), sim.Options{
-			Config: settings(), Seed: 1, Faults: sim.NoFaults, Upstream: up, Pollers: world.first, MostPollers: world.most,
+			Config: settings(), Seed: 1, Faults: sim.NoFaults, Upstream: up,
+			Pollers: world.first, MostPollers: world.most,
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -128,7 +128,8 @@ func resynced(t testing.TB, seed uint64, edits jobEdits, change func(j *Jobbing,
 			next, done, err := step(ctx, at, s)
 			if err == nil {
 				j.stepped(at, next, size, map[string]int{
-					operate.ResyncSent: did.Messages, operate.ResyncEvents: did.Events, operate.ResyncRefused: len(did.Refused),
+					operate.ResyncSent: did.Messages, operate.ResyncEvents: did.Events,
+					operate.ResyncRefused: len(did.Refused),
 				})
 			}
 			return next, done, err

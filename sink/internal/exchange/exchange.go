@@ -77,8 +77,10 @@ type Answer struct {
 	Status int // 0 if no status line arrived
 	Header http.Header
 	Body   []byte
-	Sent   bool  // the request got a connection, so bytes may have reached the engine
-	Err    error // set if no answer arrived, or only a part of it; an *[AuthError] if authentication failed and nothing was sent
+	Sent   bool // the request got a connection, so bytes may have reached the engine
+	// set if no answer arrived, or only a part of it; an *[AuthError] if authentication failed and
+	// nothing was sent
+	Err error
 }
 
 // OK reports whether the whole answer arrived and its status is a success.
@@ -124,7 +126,8 @@ func (c *Client) Do(ctx context.Context, method, path, contentType string, body 
 	if late(ctx) {
 		return Answer{Err: errLate}
 	}
-	resp, err := c.Transport.RoundTrip(req) // not http.Client.Do, which would follow redirects: the engine never redirects
+	// not http.Client.Do, which would follow redirects: the engine never redirects
+	resp, err := c.Transport.RoundTrip(req)
 	if err != nil {
 		return Answer{Sent: sent.Load(), Err: fmt.Errorf("%s %s: %w", method, c.Address+path, err)}
 	}

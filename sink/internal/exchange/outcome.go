@@ -11,8 +11,9 @@ import (
 const (
 	classOtherCollection = "other_collection" // the sink's index is for another collection
 
-	classNotSent       = "not_sent"       // there was no time left, or the engine refused an earlier request as a whole
-	classNotNarrowed   = "not_narrowed"   // refused together with other documents: lull does not know yet which document is to blame
+	classNotSent = "not_sent" // there was no time left, or the engine refused an earlier request as a whole
+	// refused together with other documents: lull does not know yet which document is to blame
+	classNotNarrowed   = "not_narrowed"
 	ClassNoCredentials = "no_credentials" // the request was not sent, because authenticating it failed
 	ClassUnreachable   = "unreachable"    // no connection: nothing was sent
 	ClassInterrupted   = "interrupted"    // the context ended, or the connection broke, before the answer

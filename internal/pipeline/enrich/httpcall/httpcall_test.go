@@ -128,7 +128,9 @@ func TestWhatIsNotAnAnswer(t *testing.T) {
 // to.
 func TestPrivateAddressesAreAskedOnlyWhereNamed(t *testing.T) {
 	t.Parallel()
-	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the private host got a request") }))
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		t.Error("the private host got a request")
+	}))
 	defer s.Close()
 	named := strings.Replace(s.URL, "127.0.0.1", "localhost", 1)
 	for _, address := range []string{s.URL, named, "http://169.254.169.254/"} {
