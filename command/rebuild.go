@@ -222,10 +222,10 @@ func (a *app) showDryRun(w io.Writer, p operate.RebuildProgress, order operate.R
 }
 
 func (a *app) showRebuild(w io.Writer, p operate.RebuildProgress) {
-	switch {
-	case p.Phase == rebuild.Aborted:
+	switch p.Phase {
+	case rebuild.Aborted:
 		terminal.Printf(w, "given up: %s is deleted, %s is as it was\n", p.New, p.Name)
-	case p.Phase == rebuild.Done:
+	case rebuild.Done:
 		terminal.Printf(
 			w,
 			"%s stands for %s now: %d documents were compared, %d repaired, %d left out\n",

@@ -178,7 +178,8 @@ func try[C, L any](ctx context.Context, r Runner, j Job[C, L], l *Lease, from C)
 		next, done, err = j.Step(limited, from, &s)
 		cancel()
 		switch {
-		case err == nil, ctx.Err() != nil, n+1 == p.Tries, backoff.Final(err), errors.Is(err, ErrWaits), j.Final != nil && j.Final(err):
+		case err == nil, ctx.Err() != nil, n+1 == p.Tries, backoff.Final(err), errors.Is(err, ErrWaits),
+			j.Final != nil && j.Final(err):
 			return next, done, s, err
 		}
 		if slept := r.Clock.Sleep(ctx, p.Delay(n)); slept != nil {

@@ -100,7 +100,8 @@ func (o *Operator) Rebuild(ctx context.Context, r RebuildOrder) (RebuildStep, er
 	switch {
 	case r.From != nil:
 		step.Next, step.Done, err = s.Step(ctx, rebuild.StepOrder{
-			Action: r.Action, From: *r.From, First: r.First, Again: r.Again, By: r.By, Allow: r.Allow, Mapping: r.Mapping,
+			Action: r.Action, From: *r.From, First: r.First, Again: r.Again, By: r.By, Allow: r.Allow,
+			Mapping:  r.Mapping,
 			Settings: r.Settings,
 		})
 	case r.Action == rebuild.Start:

@@ -118,25 +118,6 @@ func route[Q, A any](f func(context.Context, Q) (A, error)) http.HandlerFunc {
 	}
 }
 
-// lines answers line by line, because f may take hours. The last line is the result of f. If the
-// client closes the connection, the context of f ends.
-func lines[Q, U any](f func(ctx context.Context, q Q, tell func(U)) U) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		q, err := read[Q](w, r)
-		if err != nil {
-			refuse(w, err)
-			return
-		}
-		w.Header().Set("Content-Type", "application/x-ndjson")
-		out, enc := http.NewResponseController(w), json.NewEncoder(w)
-		tell := func(u U) {
-			_ = enc.Encode(u) // the client went away: the context ends too
-			_ = out.Flush()
-		}
-		tell(f(r.Context(), q, tell))
-	}
-}
-
 // read decodes a question.
 func read[Q any](w http.ResponseWriter, r *http.Request) (q Q, err error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
@@ -231,27 +212,6 @@ func ask[Q, A any](ctx context.Context, c *Client, name string, q Q) (a A, err e
 		return a, fmt.Errorf("read the answer of %s: %w", Shown(c.Base), err)
 	}
 	return a, nil
-}
-
-// follow reads an answer line by line. It stops when each reports the last line, and returns the
-// error of that line. after explains to the operator what holds if the answer ends before that.
-func follow[U any](ctx context.Context, c *Client, name string, q any, after string,
-	each func(U) (last bool, e *wireError),
-) error {
-	body, err := c.post(ctx, name, q)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = body.Close() }() // read to its end
-	for dec := json.NewDecoder(body); ; {
-		var u U
-		if err := dec.Decode(&u); err != nil {
-			return fmt.Errorf("%s ended in the middle of %s: %w (%s)", Shown(c.Base), name, err, after)
-		}
-		if last, e := each(u); last {
-			return e.remote()
-		}
-	}
 }
 
 // remote converts an error from the wire for the caller; nil stays nil.

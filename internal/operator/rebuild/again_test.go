@@ -107,7 +107,8 @@ func TestAProgramKeepsItsSealWhileItsSwitchMayBeCarriedOut(t *testing.T) {
 				into := g.sink.Beside(row.RebuildInto)
 				into.Script("content#a", memorysink.Answer{Outcome: sink.Outcome{Kind: sink.Throttled, Status: 429}})
 				g.write("a", shard.Put) // under the seal it is not committed, because its MISS is refused
-				if err := g.sink.Switch(context.WithoutCancel(g.Context()), "content", "content", row.RebuildInto); err != nil {
+				err := g.sink.Switch(context.WithoutCancel(g.Context()), "content", "content", row.RebuildInto)
+				if err != nil {
 					return err
 				}
 				g.readable("after the late switch")

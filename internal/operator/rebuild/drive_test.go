@@ -14,7 +14,8 @@ func driven(ctx context.Context, s *rebuild.Service, o rebuild.StepOrder,
 	do func(context.Context, rebuild.StepOrder) (rebuild.Cursor, bool, error), report func(rebuild.Progress),
 ) (rebuild.Progress, error) {
 	r := job.Runner{
-		Store: job.Ledger{Shards: s.Shards, Clock: clock.System{}, NewToken: s.NewToken}, Clock: clock.System{}, By: o.By,
+		Store: job.Ledger{Shards: s.Shards, Clock: clock.System{}, NewToken: s.NewToken},
+		Clock: clock.System{}, By: o.By,
 		Report: func(s job.State) {
 			if p, err := rebuild.ResultOf(s, nil); err == nil && report != nil {
 				report(p)

@@ -43,7 +43,8 @@ func (g *ground) began(phase string) {
 	now := usecasetest.Now()
 	g.Write(shard.StartRun("rebuild-search", "old", now, now.Add(30*time.Second), 0))
 	g.Write(shard.SaveRun("rebuild-search", "old", now.Add(30*time.Second), earlier[phase]))
-	if err := g.sink.Create(g.Context(), sink.NewIndex{Collection: "content", Name: into, Like: "content"}); err != nil {
+	err := g.sink.Create(g.Context(), sink.NewIndex{Collection: "content", Name: into, Like: "content"})
+	if err != nil {
 		g.Fatal(err)
 	}
 	switch phase {
@@ -81,7 +82,7 @@ func TestARebuildOfAnEarlierBuildContinues(t *testing.T) {
 					if err == nil || !strings.Contains(err.Error(), "abort it, and begin anew") {
 						g.Errorf("%+v, %v; want the way out", p, err)
 					}
-					p, err = g.abort(g.service(), "bob")
+					_, err = g.abort(g.service(), "bob")
 				} else if p.Phase != rebuild.Done {
 					g.Errorf("%+v, want it done", p)
 				}
@@ -171,7 +172,8 @@ func TestASealIsRefusedAfterAnotherProgramTookOver(t *testing.T) {
 		t.Run(string(action), func(t *testing.T) {
 			play(t, func(g *ground) {
 				g.seed()
-				first, wakes := g.service(), map[rebuild.Action]string{rebuild.Resume: "versions", rebuild.Abort: "REBUILT"}[action]
+				first := g.service()
+				wakes := map[rebuild.Action]string{rebuild.Resume: "versions", rebuild.Abort: "REBUILT"}[action]
 				waited := false
 				seals := false
 				// The machine sleeps before the seal is set. Its timers do not run.

@@ -62,7 +62,6 @@ func TestAPageOfTheLongestIdsFitsTheRowOfTheJob(t *testing.T) {
 				s.Sink = wide{s.Sink}
 				p, err := g.startWith(s, g.order())
 				if err != nil || p.Phase != rebuild.Done || copies <= tries {
-					p.Refused = nil
 					g.Fatalf("%s after %d comparisons and %d copies: %v", p.Phase, p.Passes, copies, err)
 				}
 				if slices.ContainsFunc(g.told, func(p rebuild.Progress) bool { return p.Passes > 2 }) {

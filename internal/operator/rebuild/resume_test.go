@@ -58,7 +58,9 @@ func TestARealRebuildIsKilledInEachPhaseAndResumed(t *testing.T) {
 			o.From, err = s.Continue(t.Context(), rebuild.Resume)
 		}
 		usecasetest.OK(t, err)
-		p, err = driven(t.Context(), s, o, func(ctx context.Context, o rebuild.StepOrder) (rebuild.Cursor, bool, error) {
+		p, err = driven(t.Context(), s, o, func(ctx context.Context, o rebuild.StepOrder) (
+			rebuild.Cursor, bool, error,
+		) {
 			c, done, err := s.Step(ctx, o)
 			if phase := o.From.Phase; err == nil && phase != rebuild.Creating && !killed[phase] && c.Phase != phase {
 				killed[phase], dead = true, true

@@ -229,7 +229,8 @@ func (s *Service) stored(ctx context.Context) (c Cursor, lease time.Time, err er
 	if err != nil && !errors.Is(err, job.ErrNone) {
 		return c, lease, err
 	}
-	found, err := s.table().Read(ctx, []shard.DocID{shard.RunRow(s.id()), shard.HealthRow(s.SinkName)}, shard.Consistent)
+	rows := []shard.DocID{shard.RunRow(s.id()), shard.HealthRow(s.SinkName)}
+	found, err := s.table().Read(ctx, rows, shard.Consistent)
 	if err != nil {
 		return c, lease, fmt.Errorf("read the rebuild's rows: %w", err)
 	}

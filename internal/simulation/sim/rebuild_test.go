@@ -192,7 +192,8 @@ func (b *Rebuilding) drive(action rebuild.Action, then func()) {
 			rebuild.Cursor, bool, error,
 		) {
 			// A machine that sleeps before or after it sets the seal does not run its timers either.
-			if table.seals = o.From.Phase == rebuild.Switching && o.From.Stage == "" && !o.Again && !w.calm; table.seals {
+			table.seals = o.From.Phase == rebuild.Switching && o.From.Stage == "" && !o.Again && !w.calm
+			if table.seals {
 				ctx = context.WithoutCancel(ctx)
 			}
 			return s.Step(ctx, o)
@@ -216,7 +217,8 @@ func (b *Rebuilding) stop() {
 	b.stops++
 	w.operator++
 	w.invoke("operator", patience, func(ctx context.Context, v *invocation) {
-		_ = job.Ledger{Shards: w.shards(v), Clock: v.clock, NewToken: w.newToken}.StopJob(ctx, "rebuild-search", "a third")
+		ledger := job.Ledger{Shards: w.shards(v), Clock: v.clock, NewToken: w.newToken}
+		_ = ledger.StopJob(ctx, "rebuild-search", "a third")
 	}, func(error) { w.operator-- })
 }
 
