@@ -130,8 +130,10 @@ func (j *Jobbing) lettersOf(w *World, order operate.LetterOrder,
 		}
 		for _, f := range parked[s.Begun] {
 			l, there, _ := w.letters.Get(background, f.ID)
-			// SQS may deliver a message twice. The second delivery is parked again after the drop.
-			if there && !j.dropped[f.ID] && l.Redrives == f.Redrives && l.Died.Equal(f.Died) {
+			// SQS may deliver a message twice. The second delivery is parked again after the drop. Or the
+			// event dies again before the drop comes to it, and its first dead letter is parked once more.
+			again := w.oracle.events[f.ID].moved >= s.Begun.Sub(epoch)
+			if there && !again && !j.dropped[f.ID] && l.Redrives == f.Redrives && l.Died.Equal(f.Died) {
 				fail(fmt.Sprintf("a %s that is done left nothing out: %s of %s", s.Verb, f.ID, f.Doc))
 			}
 		}

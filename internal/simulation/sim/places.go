@@ -34,6 +34,8 @@ type event struct {
 	given     bool // the dropped dead letter is deleted, so that the event may be lost
 
 	stored time.Duration // when the dead letter was last parked
+	death  time.Time     // when it died, as it was parked last
+	moved  time.Duration // when it was last parked with another time of death
 	marked time.Duration // when the row last had the event's version as the dead one
 }
 
@@ -191,6 +193,9 @@ func (o *oracle) parked(f deadletter.Facts) {
 	o.w.worst.Letters++
 	if e := o.events[f.ID]; e != nil {
 		e.parked, e.died, e.given, e.stored = true, true, false, o.w.now
+		if !f.Died.Equal(e.death) {
+			e.death, e.moved = f.Died, o.w.now
+		}
 		return
 	}
 	o.violate("a dead letter belongs to an event", fmt.Sprintf("dead letter %s of %s", f.ID, f.Doc))
