@@ -205,7 +205,8 @@ var resyncMutants = []struct {
 	made         func(j *Jobbing, own export, made *resyncJob)
 }{
 	{
-		"another run", "a program that continues a resync has a run of its own", jobEdits{},
+		"another run", "a program that continues a resync has a run of its own",
+		jobEdits{},
 		stepping(func(_ *Jobbing, _ export, first operate.ResyncCursor, step resyncStep) resyncStep {
 			return func(ctx context.Context, at operate.ResyncCursor, s *job.Step[operate.Refusal],
 			) (operate.ResyncCursor, bool, error) {
@@ -215,7 +216,8 @@ var resyncMutants = []struct {
 		}),
 	},
 	{
-		"another file", "a resync does not compare the beginning of the file", jobEdits{},
+		"another file", "a resync does not compare the beginning of the file",
+		jobEdits{},
 		stepping(func(_ *Jobbing, own export, _ operate.ResyncCursor, step resyncStep) resyncStep {
 			return func(ctx context.Context, at operate.ResyncCursor, s *job.Step[operate.Refusal],
 			) (operate.ResyncCursor, bool, error) {
@@ -232,7 +234,8 @@ var resyncMutants = []struct {
 		}),
 	},
 	{
-		"failed steps passed over", "a step of a resync that fails counts as done", jobEdits{},
+		"failed steps passed over", "a step of a resync that fails counts as done",
+		jobEdits{},
 		stepping(func(j *Jobbing, own export, _ operate.ResyncCursor, step resyncStep) resyncStep {
 			return func(ctx context.Context, at operate.ResyncCursor, s *job.Step[operate.Refusal],
 			) (operate.ResyncCursor, bool, error) {
