@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/operator/rebuild"
 	"github.com/lullhq/lull/internal/operator/replay"
 	"github.com/lullhq/lull/internal/pipeline/redrive"
 	"github.com/lullhq/lull/internal/seam/deadletter"
@@ -63,11 +64,21 @@ func (calm) Unsearchable(context.Context, operate.UnsearchableQuery) (operate.Un
 	return operate.Unsearchable{}, nil
 }
 
+func (calm) Rebuild(_ context.Context, o operate.RebuildOrder) (operate.RebuildStep, error) {
+	return operate.RebuildStep{Sink: "search", Next: rebuild.Cursor{Progress: rebuild.Progress{Phase: rebuild.Done}}, Done: o.From != nil}, nil
+}
+
 // refusing is a stack that does a part, refuses the rest, and holds a dead letter.
 type refusing struct{ calm }
 
 func (refusing) Publish(context.Context, operate.Publication) (operate.Published, error) {
 	return operate.Published{Refused: []operate.Refusal{{Why: "it is too large"}}}, nil
+}
+
+func (r refusing) Rebuild(ctx context.Context, o operate.RebuildOrder) (operate.RebuildStep, error) {
+	step, err := r.calm.Rebuild(ctx, o)
+	step.Next.Left = 1
+	return step, err
 }
 
 func (refusing) Backfill(context.Context, operate.BackfillOrder) (operate.BackfillStep, error) {
@@ -177,6 +188,10 @@ func (w walk) stacks() {
 		w.Cleanup(server.Close)
 		return server.URL
 	}
+	settings := filepath.Join(w.TempDir(), "settings.json")
+	if err := os.WriteFile(settings, []byte("{}"), 0o600); err != nil {
+		w.Fatal(err)
+	}
 	does := calm{hostile{tame: true}}
 	for code, url := range map[exitCode]string{
 		exitOK: serve(does), exitFailed: serve(hostile{err: errors.New("the table is away")}),
@@ -191,6 +206,9 @@ func (w walk) stacks() {
 				continue
 			}
 			line := slices.Concat(strings.Fields(name), args[name], []string{"--dev", url})
+			if name == "rebuild" && code == exitRefused { // a dry run leaves nothing out
+				line = []string{name, "content", "--settings", settings, "--dev", url}
+			}
 			w.end(code, put("a", "1", "{}"), line...)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/operator/job"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/terminal"
 	"github.com/lullhq/lull/sink"
 )
 
@@ -92,7 +93,7 @@ var halts = map[string]error{
 // halted is the error of a cursor, which ends its job.
 type halted struct{ c Cursor }
 
-func (h *halted) Error() string { return h.c.Error }
+func (h *halted) Error() string { return terminal.Line(h.c.Error) }
 func (h *halted) Unwrap() error { return halts[h.c.Why] }
 
 // JobID is the id of the rebuild of a sink.
