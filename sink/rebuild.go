@@ -86,8 +86,7 @@ type NewIndex struct {
 // Fill is an order to copy one index into another.
 type Fill struct {
 	From, Into string
-	// the engine's name of a copy that was started earlier; empty if there is no such copy
-	Task     string
+	Task     string                  // the engine's name of an earlier copy; empty if no copy was started
 	Rate     float64                 // documents a second, 0 for no limit
 	Started  func(task string) error // called once the copy is running
 	Progress func(documents int64)   // called from time to time with the number of documents in Into
