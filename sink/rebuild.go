@@ -86,10 +86,10 @@ type NewIndex struct {
 // Fill is an order to copy one index into another.
 type Fill struct {
 	From, Into string
-	Task     string                  // the engine's name of an earlier copy; empty if no copy was started
-	Rate     float64                 // documents a second, 0 for no limit
-	Started  func(task string) error // called once the copy is running
-	Progress func(documents int64)   // called from time to time with the number of documents in Into
+	Task       string                  // the engine's name of an earlier copy; empty if no copy was started
+	Rate       float64                 // documents a second, 0 for no limit
+	Started    func(task string) error // called once the copy is running
+	Progress   func(documents int64)   // called from time to time with the number of documents in Into
 }
 
 // Filled says how a copy ended.
