@@ -344,6 +344,11 @@ func TestWhatIfComparesAndNamesFaults(t *testing.T) {
 		p.accessible("compared")
 	}
 	p.fits("compared")
+	// A window that became narrow holds the wide drawings until they are drawn anew.
+	value[bool](p, "(document.querySelectorAll('.chart svg').forEach((s) => s.setAttribute('width', 2000)), true)")
+	if pixels := value[int](p, tooWide+".pixels"); pixels > 0 {
+		t.Errorf("drawings that are too wide make the page %d px too wide", pixels)
+	}
 	p.click("button", "Compare")
 	p.click("button", "Stop")
 	p.shows("Stopped.")
