@@ -1,10 +1,10 @@
 package source
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/lullhq/lull/event"
@@ -171,7 +171,8 @@ func sortRules(sources map[string]Settings) (rules []sourceRule, opens bool) {
 			opens = opens || m.envelopes() > 0
 		}
 	}
-	slices.SortStableFunc(rules, func(a, b sourceRule) int { return cmp.Compare(b.weight(), a.weight()) })
+	// Every function decodes messages, and slices.SortStableFunc of such large values adds 5 KB to it.
+	sort.SliceStable(rules, func(i, j int) bool { return rules[i].weight() > rules[j].weight() })
 	return rules, opens
 }
 

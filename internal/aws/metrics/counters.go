@@ -61,6 +61,7 @@ type place struct{ sink, lane string }
 
 // tally contains the counts of one sink and lane.
 type tally struct {
+	place
 	counts map[string]int
 	fresh  []int64 // the freshness of each commit, in milliseconds
 	oldest int64   // the age of the oldest message, in seconds
@@ -115,7 +116,7 @@ func (c *Counters) Count(name string, n int) {
 func (c *Counters) at(p place) *tally {
 	t := c.tallies[p]
 	if t == nil {
-		t = &tally{counts: map[string]int{}}
+		t = &tally{place: p, counts: map[string]int{}}
 		c.tallies[p] = t
 	}
 	return t

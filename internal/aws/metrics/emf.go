@@ -39,14 +39,13 @@ type metric struct{ Name, Unit string }
 func (c *Counters) Flush(now time.Time, request string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, p := range slices.SortedFunc(maps.Keys(c.tallies), func(a, b place) int {
+	for _, t := range slices.SortedFunc(maps.Values(c.tallies), func(a, b *tally) int {
 		return cmp.Or(cmp.Compare(a.sink, b.sink), cmp.Compare(a.lane, b.lane))
 	}) {
-		t := c.tallies[p]
 		for len(t.counts)+len(t.fresh) > 0 {
 			n := min(len(t.fresh), maxValues)
 			// ignore an error, because it cannot be reported
-			_, _ = c.out.Write(c.line(now, request, p, t, t.fresh[:n]))
+			_, _ = c.out.Write(c.line(now, request, t, t.fresh[:n]))
 			t.counts, t.fresh = nil, t.fresh[n:]
 		}
 	}
@@ -54,14 +53,14 @@ func (c *Counters) Flush(now time.Time, request string) {
 }
 
 // line returns one line in the embedded metric format.
-func (c *Counters) line(now time.Time, request string, p place, t *tally, fresh []int64) []byte {
-	fields := map[string]any{DimensionStack: c.base.Stack, DimensionSink: p.sink, "Function": c.base.Function}
+func (c *Counters) line(now time.Time, request string, t *tally, fresh []int64) []byte {
+	fields := map[string]any{DimensionStack: c.base.Stack, DimensionSink: t.sink, "Function": c.base.Function}
 	if request != "" {
 		fields["RequestId"] = request
 	}
 	lane := []string{DimensionStack, DimensionSink}
-	if p.lane != "" {
-		fields[DimensionLane] = p.lane
+	if t.lane != "" {
+		fields[DimensionLane] = t.lane
 		lane = append(lane, DimensionLane)
 	}
 	var directives []directive
