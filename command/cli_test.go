@@ -5,6 +5,7 @@ import (
 	goflag "flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -89,6 +90,9 @@ func document() string {
 			if own := c.NonInheritedFlags().FlagUsagesWrapped(columns); own != "" {
 				fmt.Fprintf(&b, "\n%s", own)
 			}
+			if c.Example != "" {
+				fmt.Fprintf(&b, "\nExamples:\n%s\n", c.Example)
+			}
 			b.WriteString("```\n")
 			if codes != "" {
 				fmt.Fprintf(&b, "\n| exit code | |\n|---|---|\n")
@@ -147,6 +151,101 @@ func TestEveryCommandIsDescribedAlike(t *testing.T) {
 	}
 }
 
+// Each command shows two command lines or more, which it would take, and its help begins with what
+// it does.
+func TestEveryHelpHasExamplesThatParse(t *testing.T) {
+	t.Parallel()
+	unused := maps.Clone(examples)
+	for _, c := range commands(tree()) {
+		path := strings.TrimPrefix(c.CommandPath(), "lull ")
+		if c.HasSubCommands() && !strings.Contains(c.Long, "Exit codes:") {
+			continue // it only lists its subcommands
+		}
+		delete(unused, path)
+		if !strings.HasPrefix(c.Long, c.Short+".\n") {
+			t.Errorf("the help of lull %s begins with %.60q, want %q", path, c.Long, c.Short+".")
+		}
+		if len(examples[path]) < 2 {
+			t.Errorf("lull %s has %d examples, want two", path, len(examples[path]))
+		}
+		for _, line := range examples[path] {
+			line, _, _ = strings.Cut(line, " > ")
+			var words []string
+			for i, part := range strings.Split(line, "'") {
+				if i%2 == 1 {
+					words = append(words, part)
+				} else {
+					words = append(words, strings.Fields(part)...)
+				}
+			}
+			root := tree() // flags keep their values
+			found, rest, err := root.Find(words)
+			if err != nil || found.CommandPath() != c.CommandPath() {
+				t.Errorf("lull %s is a line of lull %s: %v", line, path, err)
+				continue
+			}
+			if err = found.ParseFlags(rest); err == nil {
+				err = found.ValidateArgs(found.Flags().Args())
+			}
+			if err == nil && found.PreRunE != nil {
+				err = found.PreRunE(found, nil)
+			}
+			if err != nil {
+				t.Errorf("lull %s: %v", line, err)
+			}
+		}
+	}
+	for path := range unused {
+		t.Errorf("there are examples of lull %s, and no such command", path)
+	}
+}
+
+// What is wrong with a command line is said with the flag or the argument, and how to write it.
+func TestUsageErrorsSayWhatToWrite(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		line string
+		want []string
+	}{
+		{"wait", []string{"KEY is missing: write lull wait KEY --version V"}},
+		{"get a#1 b#2", []string{`"b#2" is one argument too many: write lull get KEY`}},
+		{"status now", []string{`"now" is one argument too many: write lull status`}},
+		{"simulate --load abc", []string{"--load abc: want a number"}},
+		{"simulate --for 10", []string{"--for 10: want a duration such as 500ms, 5s or 1h30m"}},
+		{"dead list --after", []string{"--after needs a value: --after TIME ("}},
+		{"status --colection x", []string{"unknown flag --colection", "`lull status --help` lists the flags"}},
+		{"list --colection x", []string{"unknown flag --colection", "did you mean --collection?"}},
+		{"list -q", []string{"unknown flag -q"}},
+		{"events.ndjson", []string{`unknown command "events.ndjson"`, "`lull publish FILE`", "`lull --help` lists the commands"}},
+		{"statsu", []string{`unknown command "statsu": did you mean ` + "`lull status`?"}},
+		{"dead redirve", []string{`unknown command "redirve": did you mean ` + "`lull dead redrive`?", "`lull dead --help`"}},
+		{"help statsu", []string{`unknown command "statsu": did you mean ` + "`lull status`?"}},
+		{"completion tcsh", []string{"tcsh", "lull completion bash|zsh|fish|powershell"}},
+		{"completion", []string{"bash|zsh|fish|powershell is missing"}},
+	} {
+		a := lull(t, "", strings.Fields(c.line)...)
+		a.want(t, c.line, exitUsage, c.want...)
+		for _, internal := range []string{"strconv", "arg(s)", "ParseFloat"} {
+			if strings.Contains(a.errors, internal) {
+				t.Errorf("%s: %q is Go's or cobra's own text", c.line, a.errors)
+			}
+		}
+	}
+}
+
+// Without a file and with nothing on standard input, publish was probably meant otherwise. An empty
+// file, or - for standard input, is fine: a script may have nothing to send.
+func TestPublishSaysThatItsInputIsEmpty(t *testing.T) {
+	s := start(t, nil)
+	t.Setenv(devEnv, s.url)
+	lull(t, "", "publish").want(t, "nothing", exitUsage, "standard input is empty: name a FILE", "--example")
+	lull(t, "", "publish", "-").want(t, "an empty pipe", exitOK, "0 messages")
+	lull(t, put("a", "1", "{}"), "publish").want(t, "a message", exitOK, "1 messages")
+	t.Setenv(devEnv, "elsewhere")
+	lull(t, "", "status").want(t, "a bad address", exitUsage, "--dev elsewhere: want an address such as")
+	lull(t, "", "status", "--dev", s.url).want(t, "the flag goes first", exitOK, "")
+}
+
 func TestHelpShowsOnlyWhatACommandTakes(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"dev", "--help"}, {"help", "dev"}, {"simulate", "-h"}} {
@@ -190,9 +289,9 @@ func TestWhatACommandIsGivenIsJudgedBeforeItAsksAStack(t *testing.T) {
 		"explain c#a --logs 3h":                      "--logs reads the functions' logs",
 		"explain c#a --aws --logs 59s":               "--logs 59s: want 1m to 744h",
 		"list --limit 0":                             "--limit 0: want 1 to 100000",
-		"config check one two":                       "accepts at most 1 arg(s)",
-		"config diff one":                            "accepts 2 arg(s)",
-		"new":                                        "accepts 1 arg(s)",
+		"config check one two":                       `"two" is one argument too many`,
+		"config diff one":                            "NEW is missing",
+		"new":                                        "DIR is missing",
 		"object s3://bucket/key --why x":             "--why: of what? Give --abort",
 		"pause":                                      "name one sink, or --all",
 		"pause search --all":                         "name one sink, or --all",

@@ -80,7 +80,10 @@ func (a *app) command() *cobra.Command {
 		standAlone(a.versionCommand()))
 	root.SetHelpCommandGroupID(groupRare)
 	a.complete(root)
+	parent(root)
+	root.SetFlagErrorFunc(flagError)
 	showArgs(root)
+	addExamples(root)
 	root.SetHelpCommand(helpCommand(root))
 	return root
 }
@@ -101,7 +104,7 @@ func showArgs(c *cobra.Command) {
 	takes := c.Args
 	c.Args = func(c *cobra.Command, args []string) error {
 		if err := takes(c, args); err != nil {
-			return usagef("%w: write %s", err, c.UseLine())
+			return argsError(c, args, err)
 		}
 		if i := slices.Index(args, ""); i >= 0 {
 			return usagef("argument %d is empty: leave it out, or give a value: write %s", i+1, c.UseLine())
@@ -120,7 +123,7 @@ func standAlone(c *cobra.Command) *cobra.Command {
 
 // parent adds subcommands to a command. Without one of them, it lists them.
 func parent(c *cobra.Command, subs ...*cobra.Command) *cobra.Command {
-	c.Args, c.RunE = cobra.NoArgs, func(c *cobra.Command, _ []string) error { return c.Help() }
+	c.Args, c.RunE = knownCommand, func(c *cobra.Command, _ []string) error { return c.Help() }
 	c.AddCommand(subs...)
 	return c
 }
@@ -162,10 +165,7 @@ func define(c *cobra.Command, meaning ends, options ...option) *cobra.Command {
 	for _, code := range slices.Sorted(maps.Keys(meaning)) {
 		lines = append(lines, fmt.Sprintf("  %d  %s", code, meaning[code]))
 	}
-	if c.Long == "" {
-		c.Long = c.Short + "."
-	}
-	c.Long = wrapped(c.Long) + "\nExit codes:\n" + strings.Join(lines, "\n")
+	c.Long = wrapped(strings.TrimSuffix(c.Short+".\n\n"+c.Long, "\n\n")) + "\nExit codes:\n" + strings.Join(lines, "\n")
 	return flags(c, options...)
 }
 
@@ -183,8 +183,8 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 		Use: "help [COMMAND]", Short: "Help about any command", Annotations: map[string]string{alone: "yes"},
 		RunE: func(_ *cobra.Command, args []string) error {
 			c, rest, err := root.Find(args)
-			if err == nil && len(rest) > 0 {
-				err = fmt.Errorf("unknown command %q for %q", rest[0], c.CommandPath())
+			if err == nil {
+				err = knownCommand(c, rest)
 			}
 			if err != nil {
 				return usage(err)

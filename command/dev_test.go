@@ -47,7 +47,7 @@ func TestDevRefusesWhatIsWrongBeforeItReadsAnything(t *testing.T) {
 		args []string
 		says []string
 	}{
-		{"an unknown flag", []string{"--bogus"}, []string{"unknown flag: --bogus"}},
+		{"an unknown flag", []string{"--bogus"}, []string{"unknown flag --bogus"}},
 		{"an argument", []string{"events.ndjson"}, []string{"events.ndjson"}},
 		{"a flag for stacks", []string{"--aws"}, []string{"--aws", "not talk to a stack"}},
 		{"no duration", []string{"--quiet", "soon"}, []string{"--quiet"}},
@@ -272,7 +272,7 @@ func TestNestingEndsNoCommand(t *testing.T) {
 	s := start(t, strings.NewReader(""), "--events", "-", "--speed", "100")
 	s.ask("publish", events).want(t, "publish", exitRefused, "message 2: ", "message 3: ", "nests objects or arrays more than 256 deep")
 	alarming(t, exitRefused, s.ask("resync", events, "--rate", "1e6"), "message 2: ", "nests objects or arrays more than 256 deep")
-	do(t, ask(t, http.MethodPost, s.url+"/publish", open+closed), http.StatusRequestEntityTooLarge)
+	do(t, ask(t, http.MethodPost, s.url+"/publish", open+closed), http.StatusBadRequest)
 	config := filepath.Join(t.TempDir(), "lull.yaml")
 	save(t, config, open)
 	lull(t, "", "dev", "--config", config).want(t, "settings", exitUsage, "--config")
@@ -602,6 +602,12 @@ func TestTheServerAnswersBrowsersAndPublishers(t *testing.T) {
 		}
 	}
 	post("/publish", `{"after_ms":-1}`, http.StatusBadRequest)
+	faulty := `{"type":"doc.changed","subject":"f","data":{}}` // without a version
+	if got := post("/publish", put("a", "1", "{}")+"\n"+faulty, http.StatusBadRequest); !strings.Contains(got, "message 2: ") ||
+		!strings.Contains(got, "sequence") || !strings.Contains(got, "(1 messages were sent, 1 refused") {
+		t.Errorf("a message without a version is refused with %s", got)
+	}
+	post("/publish?unchecked=true", faulty, http.StatusOK)
 	post("/publish", put("e", "1", "{}"), http.StatusForbidden, "Sec-Fetch-Site", "cross-site", "Origin",
 		"http://elsewhere.example")
 	for _, id := range []string{"a", "b", "c", "d"} {

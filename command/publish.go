@@ -43,9 +43,12 @@ func (a *app) publishCommand() *cobra.Command {
 			if collection != "" {
 				return usagef("--collection: only with --example; a message says itself where it belongs")
 			}
-			from := "-"
-			if len(args) > 0 {
+			from, named := "-", len(args) > 0
+			if named {
 				from = args[0]
+			}
+			if _, typed := tty(a.in); from == "-" && typed {
+				terminal.Printf(a.err, "reading messages from this terminal, one in each line: Ctrl-D ends, Ctrl-C stops\n")
 			}
 			in, err := feed.Open(from, a.in)
 			if err != nil {
@@ -53,6 +56,10 @@ func (a *app) publishCommand() *cobra.Command {
 			}
 			defer in.Close()
 			total, err := publishAll(c.Context(), api, in, lane, source, group)
+			if err == nil && !named && total.Messages+len(total.Refused) == 0 {
+				return usagef("standard input is empty: name a FILE, or pipe messages into it, one in each line; " +
+					"--example sends one to try")
+			}
 			a.refusals(total)
 			printed := a.print(total, func(w io.Writer) {
 				terminal.Printf(w, "%d messages with %d events sent, %d refused\n", total.Messages, total.Events,

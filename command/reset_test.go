@@ -34,7 +34,7 @@ func TestResetLetsADocumentGoOn(t *testing.T) {
 		says string
 	}{
 		"without a version":    {[]string{"content#a"}, exitUsage, "--to"},
-		"without a key":        {[]string{"--to", "5"}, exitUsage, "arg"},
+		"without a key":        {[]string{"--to", "5"}, exitUsage, "KEY is missing"},
 		"to a text":            {[]string{"content#a", "--to", "five"}, exitUsage, `"five"`},
 		"to an epoch of none":  {[]string{"content#a", "--to", "5", "--epoch", "-1"}, exitUsage, "--epoch"},
 		"to a later epoch":     {[]string{"content#a", "--to", "5", "--epoch", "1"}, exitUsage, "not below"},

@@ -141,7 +141,7 @@ func TestDeadLettersAreListedRedrivenAndDropped(t *testing.T) {
 			"a filter that was not said",
 			[]string{"drop", "--reason", "contract", "--key", ""},
 			exitUsage,
-			`"--key" flag`,
+			`--key: key ""`,
 		},
 		{"everything to drop, and nobody to ask", []string{"drop", "--all"}, exitUsage, "give --yes"},
 		{"a filter to drop, and nobody to ask", []string{"drop", "--key", "content#b"}, exitUsage, "give --yes"},
@@ -149,7 +149,7 @@ func TestDeadLettersAreListedRedrivenAndDropped(t *testing.T) {
 		{"an unknown dead letter to drop", []string{"drop", "0123"}, exitMissing, "0123"},
 		{"an unknown key to redrive", []string{"redrive", "--key", "content#z"}, exitMissing, "content#z"},
 		{"an unknown reason to drop", []string{"drop", "--reason", "bad-luck", "--yes"}, exitUsage, "bad-luck"},
-		{"two letters", []string{"redrive", id, id}, exitUsage, "accepts at most 1"},
+		{"two letters", []string{"redrive", id, id}, exitUsage, "is one argument too many"},
 		{"an unknown verb", []string{"bury"}, exitUsage, "bury"},
 	} {
 		s.ask(append([]string{"dead"}, tt.args...)...).want(t, tt.name, tt.code, tt.says)

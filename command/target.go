@@ -33,12 +33,15 @@ type target struct {
 	output string
 }
 
-// awsEnv makes --aws the default.
-const awsEnv = "LULL_AWS"
+// awsEnv makes --aws the default, and devEnv is the default of --dev.
+const (
+	awsEnv = "LULL_AWS"
+	devEnv = "LULL_DEV"
+)
 
 func (t *target) flags() []option {
 	return []option{
-		flag("dev", &t.dev, "talk to the 'lull dev' at this `URL`"),
+		flag("dev", &t.dev, "talk to the 'lull dev' at this `URL`, as "+devEnv+"=URL does"),
 		flag("aws", &t.stack, "talk to the deployed stack of --config, as "+awsEnv+
 			"=1 does; the AWS SDK finds endpoint, region and credentials"),
 		flag("config", &t.config, "with --aws: the `FILE` of settings that was deployed"),
@@ -68,6 +71,9 @@ func (t *target) check(f *pflag.FlagSet) error {
 	}
 	if !dev && !aws {
 		t.stack = os.Getenv(awsEnv) != ""
+	}
+	if u := os.Getenv(devEnv); u != "" && !dev {
+		t.dev = u
 	}
 	if u, err := url.Parse(t.dev); !t.stack && (err != nil || u.Scheme != "http" && u.Scheme != "https" ||
 		u.Host == "") {

@@ -4,7 +4,6 @@ package server
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -26,7 +25,7 @@ import (
 //	GET  /                                      the console (package console)
 //	GET  /search?q=&field=&collection=&limit=&prefix=
 //	     {"hits":[{"id","collection","version","document"}],"more":true,"notes":["a sink that was not searched"]}
-//	POST /publish?source=                       one message in the body, or NDJSON; answers {"messages":n}
+//	POST /publish?source=&unchecked=            one message in the body, or NDJSON; answers {"messages":n}
 //	GET  /status                                the report so far, what remains, and why the disk cannot be written
 //	GET  /feed                                  commits from now on, as server-sent events (package commitfeed)
 //	POST /operate/...                           what the commands ask (package operate)
@@ -34,7 +33,7 @@ func Handler(e *dev.Engine, o console.Options) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", console.New(o))
 	mux.HandleFunc("GET /search", console.Answered(func(r *http.Request) (any, error) { return search(r, o.API) }))
-	mux.HandleFunc("POST /publish", console.Answered(func(r *http.Request) (any, error) { return publish(r, e) }))
+	mux.HandleFunc("POST /publish", console.Answered(func(r *http.Request) (any, error) { return publish(r, o.API, e) }))
 	mux.HandleFunc("GET /status", console.Answered(func(r *http.Request) (any, error) { return status(r, e) }))
 	mux.HandleFunc("GET /feed", func(w http.ResponseWriter, r *http.Request) { commits(w, r, e) })
 	mux.Handle("/operate/", operate.Handler(o.API))
@@ -52,31 +51,43 @@ func search(r *http.Request, api operate.API) (any, error) {
 	return api.Search(r.Context(), q)
 }
 
-func publish(r *http.Request, e *dev.Engine) (any, error) {
+// publish sends the messages of a request, as `lull publish` does: it refuses those that break the
+// contract, and sends the others. With ?unchecked=true it sends them all, as an upstream would.
+func publish(r *http.Request, api operate.API, e *dev.Engine) (any, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, feed.MaxLine))
 	if err != nil {
 		return nil, console.Problemf(http.StatusRequestEntityTooLarge, "read the request: %v", err)
 	}
-	source := r.URL.Query().Get("source")
+	query := r.URL.Query()
+	source := query.Get("source")
 	if known := e.Sources(); source != "" && !slices.Contains(known, source) {
 		return nil, console.Problemf(http.StatusBadRequest, "source: this source does not exist: use %s",
 			strings.Join(known, ", "))
 	}
-	n := 0
-	for t, err := range feed.All(feed.Request(body)) {
-		status := http.StatusBadRequest
-		if err == nil {
-			feed.Mark(&t.Outgoing, source, "")
-			if err = e.Publish(r.Context(), t.Outgoing); errors.Is(err, queue.ErrTooLarge) {
-				status, err = http.StatusRequestEntityTooLarge, fmt.Errorf("%w: send the payload by dataref", err)
-			}
+	var read, sent, refused int
+	var first operate.Refusal
+	err = feed.Batches(r.Context(), feed.Request(body), operate.PublishBatch, func(batch []queue.Outgoing) error {
+		for i := range batch {
+			feed.Mark(&batch[i], source, "")
 		}
-		if err != nil {
-			return nil, console.Problemf(status, "message %d: %v (%d messages before it were published)", n+1, err, n)
+		done, err := api.Publish(r.Context(), operate.Publication{
+			Messages: batch, Unchecked: query.Get("unchecked") == "true",
+		})
+		if len(done.Refused) > 0 && refused == 0 {
+			first = done.Refused[0]
+			first.Message += read + 1
 		}
-		n++
+		read, sent, refused = read+len(batch), sent+done.Messages, refused+len(done.Refused)
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, console.Problemf(http.StatusBadRequest, "message %d: %v (%d messages before it were sent)", read+1, err, sent)
+	case refused > 0:
+		return nil, console.Problemf(http.StatusBadRequest, "message %d: %s (%d messages were sent, %d refused; "+
+			"?unchecked=true sends them, too)", first.Message, first.Why, sent, refused)
 	}
-	return map[string]any{"messages": n}, nil
+	return map[string]any{"messages": sent}, nil
 }
 
 func status(r *http.Request, e *dev.Engine) (any, error) {
