@@ -45,7 +45,7 @@ const (
 const Damage = WentBack | Resurrected | Lost | OldStays | OldContent | TakenBack
 
 // All is the set of damages and rules that the design promises to prevent. docs/model.md explains
-// the two that the design does not promise.
+// what the design does not promise.
 const All = Damage | TwoWriters | Unjustified | Untrue | SinkNewer | FalseRaise | BodyBack
 
 var brokenText = []string{

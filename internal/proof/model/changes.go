@@ -23,7 +23,7 @@ func (c Change) held() Broken {
 	return All | c.Watch
 }
 
-// Changes returns the rows of the table in docs/model.md, in the same order.
+// Changes returns the changes that docs/model.md lists.
 func Changes() []Change {
 	return slices.Concat(acknowledging(), claiming(), ending(), writing(), ageing(), deadLetters(), restoring(),
 		resetting(), keeping(), beyond())

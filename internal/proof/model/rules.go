@@ -1,8 +1,7 @@
 package model
 
 // Rules are the rules of the protocol. The zero value is the design. Each field is one change to
-// the design, and most fields are rows of the table in docs/model.md, which says what each change
-// breaks.
+// the design, and docs/model.md lists most of them under what they break.
 type Rules struct {
 	// Acknowledging messages.
 	AckSuperseded      bool // receive acknowledges version v because a newer version is pending

@@ -1,11 +1,5 @@
 package refine
 
-import (
-	"cmp"
-	"fmt"
-	"strings"
-)
-
 // Step is a step of the code, in the words of the design.
 type Step string
 
@@ -55,17 +49,7 @@ type Line struct {
 	Never  bool   // the step does not happen in the tests of package sim
 }
 
-// Table returns lines as a table of docs/model.md.
-func Table(lines []Line) string {
-	var b strings.Builder
-	b.WriteString("| what happens | in the model | how |\n|---|---|---|\n")
-	for _, l := range lines {
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", l.Step, cmp.Or(l.Action, "-"), l.Note)
-	}
-	return b.String()
-}
-
-// Mapping returns the table of docs/model.md, with every step that a [Checker] may count.
+// Mapping returns every step that a [Checker] may count, with its action in the model.
 func Mapping() []Line {
 	return []Line{
 		{Step: admitByReceive, Action: "receive: ADMIT", Note: "on a message that carries this version"},

@@ -25,7 +25,7 @@ const (
 	stops       Step = "END RUN of `lull jobs stop`"
 )
 
-// MappingOfRebuild returns the table of docs/model.md for the machine Rebuild.
+// MappingOfRebuild returns the steps of a rebuild, with their actions in the machine Rebuild.
 func MappingOfRebuild() []Line {
 	return []Line{
 		{Step: announces, Action: "the health row names the new index"},

@@ -59,10 +59,9 @@ func TestEveryStepOfARebuildIsAStepOfTheModel(t *testing.T) {
 		delete(counts, l.Step)
 	}
 	for step := range counts {
-		t.Errorf("%s is not in the table of steps", step)
+		t.Errorf("%s is not in MappingOfRebuild", step)
 	}
 	t.Logf("%d of %d worlds switched", switches, last)
-	tree.Generated(t, "docs/model.md", "steps of a rebuild", refine.Table(refine.MappingOfRebuild()), sim.Updating())
 }
 
 // TestEveryMutantOfARebuildIsNoticed: a mutant of a rebuild leaves the model in runs with one
