@@ -71,7 +71,7 @@ func document() string {
 | number | from | with the defaults |
 |---|---|---|
 | lease | index.timeout + index.guard + the sink's applyDelay | %s with versions, %s without |
-| maxReceiveCount of every queue | 10, 90 waits of 3m12s, and one for each 12m until retry.deadDeadline, rounded up | %d |
+| maxReceiveCount of every queue | 10, 20 short waits, 90 of 3m12s, and one for each 12m until retry.deadDeadline, rounded up | %d |
 | first ambiguous retry | flight.ambiguousRetry, or the lease rounded up to whole seconds | %s with versions, %s without |
 
 Next: [an example](lull.yaml), or [deploy](deploy.md).
