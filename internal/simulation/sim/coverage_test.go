@@ -25,10 +25,11 @@ import (
 // journal. The runs must also reach each verdict on an I/O of each service, and each failure of the
 // simulator.
 
-// coveredWorlds is the number of simulated runs behind the figures of the page. mostWorlds limits
-// how many runs the test makes to reach the rarest point. Every change of the product changes these
-// figures.
+// coveragePage has the figures, and coveredWorlds is the number of simulated runs behind them.
+// mostWorlds limits how many runs the test makes to reach the rarest point. Every change of the
+// product changes these figures.
 const (
+	coveragePage  = "internal/simulation/sim/testdata/coverage.txt"
 	coveredWorlds = 10_000
 	mostWorlds    = 30_000
 )
@@ -209,7 +210,7 @@ func TestTheSwarmComesByEveryPoint(t *testing.T) {
 	}
 	wanted, most := everyPoint(t), uint64(mostWorlds)
 	if testing.Short() { // a twentieth of the runs reaches fewer points
-		_, page, _ := tree.Part(t, "docs/simulator.md", "coverage")
+		_, page, _ := tree.Part(t, coveragePage, "coverage")
 		most = 300
 		maps.DeleteFunc(wanted, func(p point, _ bool) bool { return p.stated(page) < coveredWorlds/20 })
 		if len(wanted) < 100 {
@@ -234,7 +235,7 @@ func TestTheSwarmComesByEveryPoint(t *testing.T) {
 		t.Errorf("%d worlds never came by %q", worlds, list)
 	}
 	if *update && !t.Failed() {
-		tree.Generated(t, "docs/simulator.md", "coverage", coverageTables(wanted, count), true)
+		tree.Generated(t, coveragePage, "coverage", coverageTables(wanted, count), true)
 	}
 }
 
