@@ -14,7 +14,7 @@ import (
 )
 
 // A second collection is built next to the collection that readers use, while documents change:
-// docs/lifecycles.md says how.
+// docs/rebuild.md says how.
 
 // newCollection is the collection into which the documents are written again.
 const newCollection = "content-v2"

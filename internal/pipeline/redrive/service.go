@@ -40,10 +40,10 @@ type Outcome string
 
 // The outcomes. Only Sent sends a message. Only Superseded and Dropped delete a dead letter.
 const (
-	Sent      Outcome = "sent"
+	Sent      Outcome = "sent"       // the message is in its queue again
 	Covered   Outcome = "covered"    // sent together with another dead letter of the message
-	WouldSend Outcome = "would_send" // in a dry run
-	WouldDrop Outcome = "would_drop" // in a dry run
+	WouldSend Outcome = "would_send" // in a dry run: a redrive sends it
+	WouldDrop Outcome = "would_drop" // in a dry run: a redrive or drop deletes it
 	// deleted: the version or a newer one is committed, or an operator took the version back
 	Superseded Outcome = "superseded"
 	Busy       Outcome = "busy"             // the version is pending or leased: try again later
@@ -52,8 +52,8 @@ const (
 	Empty      Outcome = "empty"            // a queue accepts no empty body: the upstream must publish again
 	Foreign    Outcome = "unknown_schema"   // the row has a newer schema
 	Gone       Outcome = "gone"             // deleted by another caller in the meantime
-	Dropped    Outcome = "dropped"
-	Failed     Outcome = "failed" // with an error
+	Dropped    Outcome = "dropped"          // deleted, because the operator asked for it
+	Failed     Outcome = "failed"           // with an error
 )
 
 // How says how a dead letter is sent again.

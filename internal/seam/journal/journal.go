@@ -17,11 +17,11 @@ type Step string
 const (
 	Received     Step = "received"      // Count messages in one batch; Sent is when the oldest was sent
 	Skipped      Step = "skipped"       // (end) by a rule of the source; Detail says which
-	Admitted     Step = "admitted"      // pending = k now; Detail "new burst" or "newer"
+	Admitted     Step = "admitted"      // the version is the row's pending one now; Detail "new burst" or "newer"
 	Held         Step = "held"          // kept in its flight; Until is when the event is due
-	Stale        Step = "stale"         // (end) committed > k, judged by receive
-	Duplicate    Step = "duplicate"     // (end) committed = k, judged by receive
-	AlreadyDead  Step = "already_dead"  // (end) dead = k: the version's dead letter is stored
+	Stale        Step = "stale"         // (end) the row has committed a newer version
+	Duplicate    Step = "duplicate"     // (end) the row has committed this version already
+	AlreadyDead  Step = "already_dead"  // (end) the version is a dead letter already
 	DeadLettered Step = "dead_lettered" // (end) a dead letter was sent; Detail is "reason: why"
 	Scheduled    Step = "scheduled"     // (end) stored until notbefore; Until is notbefore
 	Failed       Step = "failed"        // not judged in this invocation; the message stays in the queue
@@ -29,7 +29,7 @@ const (
 	// (end) Count lines of an object became messages, and another message continues the reading;
 	// Detail is the object and how far lull has read it
 	ObjectRead  Step = "object_read"
-	ObjectDone  Step = "object_done"  // (end) an object of many documents was read to its end; Detail as for ObjectRead
+	ObjectDone  Step = "object_done"  // (end) an object of many documents was read to its end; Detail is the object
 	Archived    Step = "archived"     // Count messages are in the archive
 	ArchiveLost Step = "archive_lost" // Count messages will not be in the archive, but no event is lost: alarm
 	LaunchLost  Step = "launch_lost"  // the flight could not start; SQS makes the messages visible again
@@ -57,11 +57,11 @@ const (
 	Rejected       Step = "rejected"        // the sink refused the document for good, and the dead letter is stored
 	OutcomeUnknown Step = "outcome_unknown" // the sink gave no answer, or none to trust; lease and claimed stay
 	SinkNewer      Step = "sink_newer"      // the sink answered 409 under a lease that is still running: alarm
-	ClockOff       Step = "clock_off"       // a clock is or was wrong; Detail says by how much
+	ClockOff       Step = "clock_off"       // a clock is or was wrong: alarm; Detail says by how much
 	// the sink refused Count operations because of the engine or the settings, not because of a
 	// document: alarm; Detail is the sink's answer
 	SinkConfiguration Step = "sink_configuration"
-	LeaseLost         Step = "lease_lost"  // COMMIT was refused, because another claim has the lease
+	LeaseLost         Step = "lease_lost"  // COMMIT was refused, because another claim has the lease: alarm
 	Deleted           Step = "deleted"     // the message was deleted from the queue
 	DeleteLost        Step = "delete_lost" // the deletion failed; a redelivery will be a duplicate
 	// Count messages wait only in the queue until about Until, because their sink is away
@@ -96,12 +96,14 @@ const (
 	Collected Step = "collected" // prune deleted a row
 	Stuck     Step = "stuck"     // prune found something that should not exist: alarm
 	Enqueued  Step = "enqueued"  // prune sent a scheduled event
-	Conflict  Step = "version_conflict"
+	// the same version came with other content
+	Conflict Step = "version_conflict"
 	// lull's code panicked on one message, document or request: alarm; Detail is where, and the
 	// class of the panic
 	Panicked Step = "panics"
-	Blocked  Step = "blocked_by_unknown"
-	Schema   Step = "unknown_schema"
+	// a newer version without an answer is a dead letter and may be in the sink, so older versions wait: alarm
+	Blocked Step = "blocked_by_unknown"
+	Schema  Step = "unknown_schema" // newer code wrote what this code reads: alarm
 	// written at once and not acknowledged (audit), during a table outage (`tableOutage: open`);
 	// Detail is the sink's answer
 	OutageWrite Step = "outage_write"
