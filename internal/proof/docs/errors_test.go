@@ -15,6 +15,7 @@ import (
 	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/proof/tree"
 	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/source"
 )
 
 var update = goflag.Bool("update", false, "write the generated parts of docs/errors.md")
@@ -110,6 +111,16 @@ func TestPagesHaveEveryOutcome(t *testing.T) {
 	for _, c := range constants(t, "internal/operator/export/check.go", "State") {
 		if export.State(c.value).Drift() && !strings.Contains(page, "\n| `"+c.value+"` |") {
 			t.Errorf("docs/verify.md has no row for the difference %s", c.value)
+		}
+	}
+}
+
+func TestChooseASourceHasEveryKind(t *testing.T) {
+	t.Parallel()
+	page := read(t, "docs/sources/README.md")
+	for _, kind := range source.Kinds() {
+		if !strings.Contains(page, "\n| `"+kind+"` |") {
+			t.Errorf("docs/sources/README.md has no row for the kind %s", kind)
 		}
 	}
 }
