@@ -28,7 +28,7 @@ func elasticRows() []row {
 		}
 		r := row{
 			Answer: answers(putOnly(sink.Outcome{Kind: sink.Rejected, Apart: true, Reason: reason}), engine,
-				"item 400 `"+documentParsing+"`", itsFault+" unless the index does not look into it"),
+				"item 400 `"+documentParsing+"`", "unless the index does not look into it"),
 			answer: each(400, 0, map[string]any{
 				"type": documentParsing, "reason": "[1:10] failed to parse: " + why,
 				"caused_by": failure("illegal_argument_exception", why),

@@ -13,7 +13,13 @@ import (
 )
 
 // Answer is one row of a kind's table of answers: the state of the engine, its answer in that
-// state, and the outcomes of a put and a delete in one request.
+// state, and the outcomes of a put and a delete in one request. Decide the outcome by three
+// questions, in this order:
+//
+//  1. May the op have been applied? Then it is Unknown.
+//  2. Does any other document get the same answer? Then it is Throttled if it passes by itself, and
+//     Configuration if an operator has to change something.
+//  3. Does the answer name what is wrong with the document? Then it is Rejected, otherwise Refused.
 type Answer struct {
 	Engine string // the state of the engine, such as "the index is closed"
 	Says   string // the answer, in the engine's own words
@@ -82,12 +88,20 @@ func (a Answer) Check(t *testing.T, s sink.Sink) {
 	}
 }
 
-// Table returns the rows as a Markdown table, for the documentation of a kind.
+// Table returns the rows as a Markdown table, for the documentation of a kind. Rows that follow
+// each other become one row if they have the same outcome for the same reason.
 func Table(rows []Answer) string {
 	var b strings.Builder
-	b.WriteString("| the engine | what it says | outcome | why |\n|---|---|---|---|\n")
-	for _, r := range rows {
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", r.Engine, r.Says, r.outcome(), r.Why)
+	b.WriteString("| the engine | what it says | outcome | fault, or why |\n|---|---|---|---|\n")
+	for len(rows) > 0 {
+		first := rows[0]
+		var engines, says []string
+		for len(rows) > 0 && rows[0].outcome() == first.outcome() && rows[0].Why == first.Why {
+			engines, says = append(engines, rows[0].Engine), append(says, rows[0].Says)
+			rows = rows[1:]
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", strings.Join(slices.Compact(engines), "; "),
+			strings.Join(slices.Compact(says), "; "), first.outcome(), first.Why)
 	}
 	return b.String()
 }

@@ -67,12 +67,8 @@ func after(o sink.Outcome, d time.Duration) sink.Outcome {
 
 func unversioned(o *webhook.Options) { o.Versions = false }
 
-const (
-	holds    = "it holds for every document, and somebody must change the receiver or the settings"
-	itsFault = "the receiver says what is wrong with the document"
-	noAnswer = "it may have been applied: it is written again once its lease is over"
-	passes   = "nothing was applied, and it passes by itself"
-)
+// usual is the reason of an answer that needs none: docs/sinks/opensearch.md lists the outcomes.
+const usual = ""
 
 // refusedBoth is an answer that refuses two documents.
 const refusedBoth = `{"results":[{"status":422},{"status":422}]}`
@@ -125,39 +121,39 @@ func rows() []row {
 			both(applied), says(200, `{"results":[{"status":201},{"status":404}]}`), nil,
 		},
 		{
-			"does not take one of two", "200 with results 422 and 200", itsFault,
+			"does not take one of two", "200 with results 422 and 200", usual,
 			each(apart(sink.Rejected, "http 422"), applied), says(200, `{"results":[{"status":422},{"status":200}]}`), nil,
 		},
 		{
-			"fails for one of two", "200 with results 500 and 200", noAnswer,
+			"fails for one of two", "200 with results 500 and 200", usual,
 			each(of(sink.Unknown, "http 500"), applied), says(200, `{"results":[{"status":500},{"status":200}]}`), nil,
 		},
 		{
-			"has one of two newer", "200 with results 409 and 200", "under a live lease somebody else writes there: alarm",
+			"has one of two newer", "200 with results 409 and 200", "another program writes there: alarm",
 			each(of(sink.Newer, "http 409"), applied), says(200, `{"results":[{"status":409},{"status":200}]}`), nil,
 		},
 		{
-			"answers too little", "200 with one result for two documents", "an answer that does not fit says nothing of any document",
+			"answers too little", "200 with one result for two documents", "it does not fit",
 			both(of(sink.Unknown, "results")), says(200, `{"results":[{"status":200}]}`), nil,
 		},
 		{
-			"answers without a status", "200 with a result that has none", "an answer that does not fit says nothing of that document",
+			"answers without a status", "200 with a result that has none", "it does not fit",
 			each(of(sink.Unknown, "results"), applied), says(200, `{"results":[{},{"status":200}]}`), nil,
 		},
 		{
-			"is cut off", "200 with JSON that ends too early", "what cannot be read says nothing of any document",
+			"is cut off", "200 with JSON that ends too early", "it does not fit",
 			both(of(sink.Unknown, "results")), says(200, `{"results":[{"status":200},{"status":4`), nil,
 		},
 		{
-			"begins with a byte order mark", "200 with a byte order mark, then JSON", "what cannot be read says nothing of any document",
+			"begins with a byte order mark", "200 with a byte order mark, then JSON", "it does not fit",
 			both(of(sink.Unknown, "results")), says(200, "\ufeff"+`{"results":[{"status":422},{"status":422}]}`), nil,
 		},
 		{
-			"answers twice", "200 with results, then more JSON", "what cannot be read says nothing of any document",
+			"answers twice", "200 with results, then more JSON", "it does not fit",
 			both(of(sink.Unknown, "results")), says(200, `{"results":[{"status":422},{"status":422}]}{}`), nil,
 		},
 		{
-			"answers with a list", "200 with a list of results in place of an object", "an answer that does not fit says nothing of any document",
+			"answers with a list", "200 with a list of results in place of an object", "it does not fit",
 			both(of(sink.Unknown, "results")), says(200, ` [{"status":422},{"status":422}]`), nil,
 		},
 		{
@@ -165,19 +161,19 @@ func rows() []row {
 			both(applied), says(200, `[{"message":"Workflow was started"}]`), nil,
 		},
 		{
-			"guards its JSON", "200 with `)]}',` before the results", "what cannot be read says nothing of any document",
+			"guards its JSON", "200 with `)]}',` before the results", "it does not fit",
 			both(of(sink.Unknown, "results")), says(200, ")]}',\n"+refusedBoth), nil,
 		},
 		{
-			"begins with another space", "200 with a space that JSON does not have, then results", "what cannot be read says nothing of any document",
+			"begins with another space", "200 with a space that JSON does not have, then results", "it does not fit",
 			both(of(sink.Unknown, "results")), says(200, "\u00a0"+refusedBoth), nil,
 		},
 		{
-			"answers in UTF-16", "200 with results in UTF-16", "what cannot be read says nothing of any document",
+			"answers in UTF-16", "200 with results in UTF-16", "it does not fit",
 			both(of(sink.Unknown, "results")), says(200, "\xff\xfe"+inUTF16(refusedBoth)), nil,
 		},
 		{
-			"packs its answer", "200 with a `Content-Encoding` that lull did not ask for", "what cannot be read says nothing of any document",
+			"packs its answer", "200 with a `Content-Encoding` that lull did not ask for", "it does not fit",
 			both(of(sink.Unknown, "results")), says(200, "\x1b\x2f\x00\xf8", "Content-Encoding", "br"), nil,
 		},
 		{
@@ -187,7 +183,7 @@ func rows() []row {
 			"is a web page", "200 with HTML", "this is not the receiver: a login page, or a site that answers everything",
 			both(of(sink.Configuration, "web_page")), says(200, "\n<!doctype html><p>secret"), nil,
 		},
-		{"holds a greater fence", "409", "under a live lease somebody else writes there: alarm", both(of(sink.Newer, "http 409")), says(409, "secret"), nil},
+		{"holds a greater fence", "409", "another program writes there: alarm", both(of(sink.Newer, "http 409")), says(409, "secret"), nil},
 		{
 			"holds a greater fence of two", "409 to a request with several", "the request is cut until each document is alone",
 			both(of(sink.Newer, "http 409")), says(409, "secret"), nil,
@@ -197,7 +193,7 @@ func rows() []row {
 			both(of(sink.Unknown, "http 409")), says(409, "secret"), unversioned,
 		},
 		{
-			"does not take the document", "422", itsFault, both(apart(sink.Rejected, "http 422")), says(422, "secret"), nil,
+			"does not take the document", "422", usual, both(apart(sink.Rejected, "http 422")), says(422, "secret"), nil,
 		},
 		{
 			"finds the request too large", "413", "a document that is too large alone is at fault",
@@ -211,23 +207,23 @@ func rows() []row {
 			"does not understand a request with several", "400", "the request is cut until each document is alone",
 			both(apart(sink.Refused, "http 400")), says(400, "secret"), nil,
 		},
-		{"refuses the signature", "401", holds, both(of(sink.Configuration, "http 401")), says(401, "secret"), nil},
-		{"does not let us in", "403", holds, both(of(sink.Configuration, "http 403")), says(403, "secret"), nil},
+		{"refuses the signature", "401", usual, both(of(sink.Configuration, "http 401")), says(401, "secret"), nil},
+		{"does not let lull in", "403", usual, both(of(sink.Configuration, "http 403")), says(403, "secret"), nil},
 		{
 			"is not at this path", "404, also for a delete", "the address is the same for all documents, so it is not about one",
 			both(of(sink.Configuration, "http 404")), says(404, "secret"), nil,
 		},
-		{"takes no POST", "405", holds, both(of(sink.Configuration, "http 405")), says(405, "secret"), nil},
+		{"takes no POST", "405", usual, both(of(sink.Configuration, "http 405")), says(405, "secret"), nil},
 		{
-			"is gone for good", "410, also for a delete", "Standard Webhooks has it for an address that nobody is behind any more",
+			"is gone for good", "410, also for a delete", "Standard Webhooks: nothing is behind the address any more",
 			both(of(sink.Configuration, "http 410")), says(410, "secret"), nil,
 		},
-		{"wants another type", "415", holds, both(of(sink.Configuration, "http 415")), says(415, "secret"), nil},
+		{"wants another type", "415", usual, both(of(sink.Configuration, "http 415")), says(415, "secret"), nil},
 		{
 			"is elsewhere", "302", "redirects are not followed: they lead away from what was signed for",
 			both(of(sink.Configuration, "http 302")), says(302, "secret", "Location", "/elsewhere"), nil,
 		},
-		{"cannot be signed for", "nothing: the request was not sent", holds, both(of(sink.Configuration, "no_key")), nil, func(o *webhook.Options) {
+		{"cannot be signed for", "nothing: the request was not sent", usual, both(of(sink.Configuration, "no_key")), nil, func(o *webhook.Options) {
 			o.Secrets = func(context.Context) (string, error) { return "", errors.New("denied") }
 		}},
 		{
@@ -235,18 +231,18 @@ func rows() []row {
 			both(of(sink.Configuration, "address_not_public")), nil, func(o *webhook.Options) { o.URL = strings.Replace(o.URL, "127.0.0.1", "0.0.0.0", 1) },
 		},
 		{
-			"has an invalid certificate", "nothing: the request was not sent", holds, both(of(sink.Configuration, "certificate")), nil,
+			"has an invalid certificate", "nothing: the request was not sent", usual, both(of(sink.Configuration, "certificate")), nil,
 			func(o *webhook.Options) { o.URL = "tls" },
 		},
-		{"throttles", "429 with Retry-After", passes, both(after(of(sink.Throttled, "http 429"), 17*time.Second)), says(429, "secret", "Retry-After", "17"), nil},
-		{"does not want it yet", "425", passes, both(of(sink.Throttled, "http 425")), says(425, ""), nil},
-		{"is busy, and says until when", "503 with Retry-After", passes, both(after(of(sink.Throttled, "http 503"), time.Minute)), says(503, "", "Retry-After", "60"), nil},
-		{"waited too long, and says when to come", "408 with Retry-After", passes, both(after(of(sink.Throttled, "http 408"), time.Second)), says(408, "", "Retry-After", "1"), nil},
+		{"throttles", "429 with Retry-After", usual, both(after(of(sink.Throttled, "http 429"), 17*time.Second)), says(429, "secret", "Retry-After", "17"), nil},
+		{"does not want it yet", "425", usual, both(of(sink.Throttled, "http 425")), says(425, ""), nil},
+		{"is busy, and says until when", "503 with Retry-After", usual, both(after(of(sink.Throttled, "http 503"), time.Minute)), says(503, "", "Retry-After", "60"), nil},
+		{"waited too long, and says when to come", "408 with Retry-After", usual, both(after(of(sink.Throttled, "http 408"), time.Second)), says(408, "", "Retry-After", "1"), nil},
 		{"is away", "no connection", "not a byte was sent", both(of(sink.Throttled, "unreachable")), nil, func(o *webhook.Options) { o.URL = "http://127.0.0.1:1/" }},
 		{"is busy", "503", "a proxy does not say when it gave up", both(of(sink.Unknown, "http 503")), says(503, "secret"), nil},
-		{"waited too long", "408", noAnswer, both(of(sink.Unknown, "http 408")), says(408, ""), nil},
-		{"fails", "500, or another 5xx", noAnswer, both(of(sink.Unknown, "http 500")), says(500, "secret"), nil},
-		{"closes the connection", "nothing", noAnswer, both(of(sink.Unknown, "interrupted")), func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, nil},
+		{"waited too long", "408", usual, both(of(sink.Unknown, "http 408")), says(408, ""), nil},
+		{"fails", "500, or another 5xx", usual, both(of(sink.Unknown, "http 500")), says(500, "secret"), nil},
+		{"closes the connection", "nothing", usual, both(of(sink.Unknown, "interrupted")), func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, nil},
 		{"answers without end", "200 with more than 64 KB", "no more is read: it may say anything", both(of(sink.Unknown, "interrupted")), says(200, strings.Repeat(" ", 1<<20)), nil},
 	}
 	all := make([]row, len(list))
