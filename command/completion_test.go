@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/operator/operate/operatetest"
 )
 
 // offers returns the completions of a line, without the descriptions.
@@ -77,7 +78,7 @@ func TestShellsComplete(t *testing.T) {
 func TestShellsAreOfferedNothingHostile(t *testing.T) {
 	t.Parallel()
 	for _, h := range []hostile{{}, {err: errors.New(evil)}} {
-		server := httptest.NewServer(operate.Handler(h))
+		server := httptest.NewServer(operate.Handler(operatetest.API(operate.API{}, h)))
 		t.Cleanup(server.Close)
 		for _, line := range [][]string{{"explain"}, {"dead", "show"}, {"list", "--collection"}, {"index", "check"}} {
 			for _, word := range offers(t, append(line, "--dev", server.URL, "")...) {

@@ -141,10 +141,10 @@ func (r *devRun) step() time.Duration { return time.Duration(max(r.speed, 1) * f
 func (r *devRun) serve(ctx context.Context) error {
 	token := console.NewToken()
 	meter := &devMeter{engine: r.engine, since: r.clock.Now(), step: r.step(), now: r.clock.Now}
-	api := r.engine.Operator(r.recorder)
-	api.Flow = meter.flow
+	operator := r.engine.Operator(r.recorder)
+	operator.Flow = meter.flow
 	o := console.Options{
-		API: api, Mode: console.Dev, Stack: "lull dev", Send: true, By: whoami(),
+		API: operator.API(), Mode: console.Dev, Stack: "lull dev", Send: true, By: whoami(),
 		Token: token, Config: r.cfg, Clock: r.clock, Speed: r.speed, Breaker: r.engine,
 		Meter: meter,
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/operator/operate/operatetest"
 	"github.com/lullhq/lull/internal/operator/rebuild"
 	"github.com/lullhq/lull/internal/operator/replay"
 	"github.com/lullhq/lull/internal/pipeline/redrive"
@@ -183,8 +184,8 @@ func (w walk) flags() {
 func (w walk) stacks() {
 	args := argsOf(w.T)
 	args["resync"] = []string{write(w.T, put("a", "1", "{}"))}
-	serve := func(api operate.API) string {
-		server := httptest.NewServer(operate.Handler(api))
+	serve := func(stack any) string {
+		server := httptest.NewServer(operate.Handler(operatetest.API(operate.API{}, stack)))
 		w.Cleanup(server.Close)
 		return server.URL
 	}
@@ -225,7 +226,7 @@ var asksAll = map[string]bool{
 // documents asks stacks about documents.
 func (w walk) documents() {
 	s, drifted := settled(w.T, "--events", write(w.T, put("a", "1", "{}")), "--speed", "100"), putBack(w.T)
-	blocked := httptest.NewServer(operate.Handler(left{calm{hostile{tame: true}}}))
+	blocked := httptest.NewServer(operate.Handler(operatetest.API(operate.API{}, left{calm{hostile{tame: true}}})))
 	w.Cleanup(blocked.Close)
 	for _, ask := range []struct {
 		url  string

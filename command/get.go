@@ -2,6 +2,7 @@ package command
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"strconv"
@@ -29,11 +30,14 @@ func keyArg(s string) (shard.DocID, error) {
 }
 
 func (a *app) getCommand() *cobra.Command {
+	get := func(api operate.API, ctx context.Context, key shard.DocID) (operate.Document, error) {
+		return api.Get(ctx, key)
+	}
 	return define(&cobra.Command{
 		Use: "get KEY", Short: "Print a document as its sink holds it", Args: cobra.ExactArgs(1),
 		Long: "Reads the document back from its sink. KEY is <collection>#<id>. Of a collection with several sinks " +
 			"that is the first one's: <collection>@<sink>#<id> is another's.",
-		RunE: question(a, ofKey(operate.API.Get), func(w io.Writer, d operate.Document) {
+		RunE: question(a, ofKey(get), func(w io.Writer, d operate.Document) {
 			terminal.Printf(w, "key\t%s#%s\nsink\t%s\nversion\t%s\norder key\t%s\nfence\t%d\nindexed\t%s\n",
 				d.Collection, d.ID, d.Sink, d.Version, d.OrderKey, d.Fence, d.Indexed.Format(time.RFC3339Nano))
 			below(w, string(d.Document))
@@ -46,7 +50,9 @@ func (a *app) getCommand() *cobra.Command {
 }
 
 func (a *app) explainCommand() *cobra.Command {
-	ask := ofKey(operate.API.Explain)
+	ask := ofKey(func(api operate.API, ctx context.Context, key shard.DocID) (operate.Explanation, error) {
+		return api.Explain(ctx, key)
+	})
 	return define(&cobra.Command{
 		Use: "explain KEY", Short: "Say why a document is as fresh as it is", Args: cobra.ExactArgs(1),
 		Long: "Prints everything known about a document: its row, its version in the sink, the messages that " +

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lullhq/lull/internal/operator/job"
 	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/operator/operate/operatetest"
 	"github.com/lullhq/lull/internal/pipeline/archive"
 	"github.com/lullhq/lull/internal/seam/flight"
 	"github.com/lullhq/lull/internal/shard"
@@ -45,8 +46,6 @@ func (a answer) safe(t *testing.T, name string) {
 
 // hostile is a stack all of whose answers are evil.
 type hostile struct {
-	operate.API
-
 	err  error // of every answer, nil for none
 	tame bool  // the answers are empty, and not evil
 }
@@ -257,8 +256,8 @@ func (h hostile) SaveJob(context.Context, job.Lease) error { return nil }
 
 func (h hostile) EndJob(context.Context, job.Lease) error { return nil }
 
-func (h hostile) Rescue(context.Context, flight.ID) (flight.ID, error) {
-	return evilAnswer[flight.ID](h)
+func (h hostile) Rescue(context.Context, flight.ID) (operate.Rescued, error) {
+	return evilAnswer[operate.Rescued](h)
 }
 
 // argsOf returns arguments that each command accepts, by the command.
@@ -280,7 +279,7 @@ func TestNoCommandPrintsControlCharacters(t *testing.T) {
 	t.Parallel()
 	args := argsOf(t)
 	for _, h := range []hostile{{}, {err: errors.New(evil)}} {
-		server := httptest.NewServer(operate.Handler(h))
+		server := httptest.NewServer(operate.Handler(operatetest.API(operate.API{}, h)))
 		t.Cleanup(server.Close)
 		for _, c := range commands(tree()) {
 			name := strings.TrimPrefix(c.CommandPath(), "lull ")

@@ -24,7 +24,7 @@ import (
 func runJob[C, L any](ctx context.Context, a *app, api operate.API, j job.Job[C, L], r job.Runner, say func(L),
 ) (job.State, error) {
 	shown := a.watchJob()
-	r.Store, r.Clock, r.By, r.Report = api, clock.System{}, whoami(), shown.show
+	r.Store, r.Clock, r.By, r.Report = api.JobStore(), clock.System{}, whoami(), shown.show
 	state, err := job.Run(ctx, r, j, func(l L) {
 		shown.clear()
 		say(l)
@@ -125,21 +125,24 @@ func (a *app) jobsCommand() *cobra.Command {
 	}, ends{
 		exitOK: "they were listed, even if there are none", exitFailed: "the stack did not answer", exitUsage: "usage or settings",
 	})
-	c.AddCommand(a.jobOrder(operate.API.StopJob, "stop JOB", "Stop a job, so that it can continue later",
+	c.AddCommand(a.jobOrder(func(api operate.API) jobOrder { return api.StopJob }, "stop JOB", "Stop a job, so that it can continue later",
 		"The program that runs it stops when it stores its next step, within a minute or so. The job's own command "+
 			"continues it.", "it stops, or it did not run"),
-		a.jobOrder(operate.API.DropJob, "drop JOB", "Forget how far a job is, so that its command begins again",
+		a.jobOrder(func(api operate.API) jobOrder { return api.DropJob }, "drop JOB", "Forget how far a job is, so that its command begins again",
 			"It does not undo what the job did. A job that runs is refused: stop it first.", "it is forgotten"))
 	return c
 }
 
+// jobOrder stops or drops a job.
+type jobOrder = operate.Order[operate.JobOrder]
+
 // jobOrder is a command that gives an order about one job.
-func (a *app) jobOrder(do func(operate.API, context.Context, operate.JobOrder) error, use, short, long, ok string,
+func (a *app) jobOrder(order func(operate.API) jobOrder, use, short, long, ok string,
 ) *cobra.Command {
 	return define(&cobra.Command{
 		Use: use, Short: short, Long: long, Args: cobra.ExactArgs(1),
 		RunE: a.verb(func(c *cobra.Command, api operate.API, args []string) error {
-			return do(api, c.Context(), operate.JobOrder{ID: args[0], By: whoami()})
+			return order(api)(c.Context(), operate.JobOrder{ID: args[0], By: whoami()})
 		}),
 	}, ends{
 		exitOK: ok, exitFailed: "the stack did not answer, or the job runs", exitUsage: "usage or settings",

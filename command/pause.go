@@ -35,7 +35,7 @@ func (a *app) pauseCommand() *cobra.Command {
 			"you may redrive, and the answer says from when on. The sink stays paused whatever its circuit breaker " +
 			"does. `lull status` and `lull explain` say who paused it, when and why. The setting tableOutage: open " +
 			"writes without asking the table, and so without heeding a pause. Audited.",
-	}, &order, operate.API.Pause, show, ends{
+	}, &order, func(api operate.API) halt { return api.Pause }, show, ends{
 		exitOK: "every sink that was named is paused", exitFailed: "it may be paused or not: ask `lull status`",
 		exitUsage: "usage or settings",
 	}, flag("why", &order.Why, "a `TEXT` for those who find the sink paused; 200 bytes are kept"))
@@ -54,15 +54,17 @@ func (a *app) resumeCommand() *cobra.Command {
 		Long: "What waited for the sink is written at a pace that soon grows, live before bulk. Messages come back " +
 			"to their flights within a third of the pause (bulk: half of it), four minutes at most, and after more than " +
 			"about five hours within a quarter of an hour. A sink that is unhealthy is probed first. Audited.",
-	}, &operate.PauseOrder{}, operate.API.Resume, show, ends{
+	}, &operate.PauseOrder{}, func(api operate.API) halt { return api.Resume }, show, ends{
 		exitOK: "no sink that was named is paused", exitFailed: "it may be paused or not: ask `lull status`",
 		exitUsage: "usage or settings",
 	})
 }
 
+// halt pauses or resumes sinks.
+type halt = operate.Operation[operate.PauseOrder, operate.PauseResult]
+
 // halting makes c a command about one sink or all.
-func (a *app) halting(c *cobra.Command, order *operate.PauseOrder,
-	do func(operate.API, context.Context, operate.PauseOrder) (operate.PauseResult, error),
+func (a *app) halting(c *cobra.Command, order *operate.PauseOrder, halts func(operate.API) halt,
 	show func(io.Writer, operate.PauseChange), codes ends, more ...option,
 ) *cobra.Command {
 	c.Args = cobra.MaximumNArgs(1)
@@ -74,7 +76,7 @@ func (a *app) halting(c *cobra.Command, order *operate.PauseOrder,
 			return operate.PauseResult{}, usagef("%s: name one sink, or --all: `lull status` lists them", c.Name())
 		}
 		order.By = whoami()
-		return do(api, ctx, *order)
+		return halts(api)(ctx, *order)
 	}
 	c.RunE = question(a, ask, func(w io.Writer, r operate.PauseResult) {
 		for _, s := range r.Sinks {

@@ -11,13 +11,16 @@ import (
 
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/operator/operate/operatetest"
 	"github.com/lullhq/lull/internal/operator/replay"
 	"github.com/lullhq/lull/internal/pipeline/archive"
 	"github.com/lullhq/lull/internal/seam/clock"
 )
 
 // table is a stack that has only a table: jobs need no more.
-func table() operate.API { return &operate.Operator{Shards: memory.NewShards(), Clock: clock.System{}} }
+func table() operate.API {
+	return (&operate.Operator{Shards: memory.NewShards(), Clock: clock.System{}}).API()
+}
 
 // tape is an archive of four steps.
 type tape struct {
@@ -66,7 +69,7 @@ func (s *tape) run(t *testing.T, f replayFlags) (r operate.Replayed, a answer, e
 	p := newApp(strings.NewReader(""), &out, &errs)
 	p.target.output = "json"
 	f.rate = 1e6
-	err = failed(p.replay(t.Context(), s, f))
+	err = failed(p.replay(t.Context(), operatetest.API(s.API, s), f))
 	a = answer{codeOf(err), out.String(), errs.String()}
 	if lines := strings.Split(strings.TrimSpace(a.out), "\n"); lines[0] != "" {
 		r = decode[operate.Replayed](t, lines[len(lines)-1])
@@ -111,7 +114,7 @@ func TestAReplayContinuesWithItsRunAndItsTime(t *testing.T) {
 func TestAReplayPassesOverMessagesFasterThanItSends(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		began, stack := time.Now(), &tape{API: table()}
+		began, stack := time.Now(), operatetest.API(table(), &tape{})
 		p := newApp(strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{})
 		if err := p.replay(t.Context(), stack, replayFlags{from: "2h", rate: 0.5}); err != nil {
 			t.Fatal(err)

@@ -13,8 +13,8 @@ import (
 
 func (a *app) rescueCommand() *cobra.Command {
 	rescue := func(api operate.API, ctx context.Context, args []string) (map[string]flight.ID, error) {
-		id, err := api.Rescue(ctx, flight.ID(args[0]))
-		return map[string]flight.ID{"flight": id}, err
+		r, err := api.Rescue(ctx, flight.ID(args[0]))
+		return map[string]flight.ID{"flight": r.ID}, err
 	}
 	return define(&cobra.Command{
 		Use: "rescue FLIGHT", Short: "Start a flight from the manifest of a stuck one", Args: cobra.ExactArgs(1),

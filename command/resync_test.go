@@ -48,7 +48,7 @@ func (d *keeper) api(t *testing.T) operate.API {
 	if d.shards == nil {
 		d.shards = memory.NewShards()
 	}
-	return &operate.Operator{
+	return (&operate.Operator{
 		Config: &cfg, Sources: sources, Clock: clock.System{}, Shards: d.shards,
 		Publisher: func(_ context.Context, _ string, lane flight.Lane, out queue.Outgoing) error {
 			if lane != flight.Bulk {
@@ -60,7 +60,7 @@ func (d *keeper) api(t *testing.T) operate.API {
 			d.sent = append(d.sent, out)
 			return nil
 		},
-	}
+	}).API()
 }
 
 // marks are the fields that resync sets in an event.

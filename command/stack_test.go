@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/operator/operate/operatetest"
 	"github.com/lullhq/lull/internal/seam/deadletter"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -310,7 +311,7 @@ func TestExplainHasAnExitCodeForEveryState(t *testing.T) {
 	}
 	for _, m := range operate.States() {
 		x := operate.Explanation{Key: "content#a", State: m.State, Known: m.State != operate.StateNobody, Sentence: m.Text}
-		server := httptest.NewServer(operate.Handler(one{x: x}))
+		server := httptest.NewServer(operate.Handler(operatetest.API(operate.API{}, one{x: x})))
 		t.Cleanup(server.Close)
 		if a := lull(t, "", "explain", "content#a", "--dev", server.URL); a.code != codes[m.State] ||
 			!strings.Contains(a.out, string(m.State)+": "+m.Text) {
@@ -320,9 +321,6 @@ func TestExplainHasAnExitCodeForEveryState(t *testing.T) {
 }
 
 // one is a stack with one explanation.
-type one struct {
-	operate.API
-	x operate.Explanation
-}
+type one struct{ x operate.Explanation }
 
 func (o one) Explain(context.Context, shard.DocID) (operate.Explanation, error) { return o.x, nil }

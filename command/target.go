@@ -102,17 +102,17 @@ func kindsFor(c *cobra.Command) config.Kinds {
 func (a *app) open(ctx context.Context, kinds config.Kinds) (api operate.API, done func(), err error) {
 	if !a.target.stack {
 		client := &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment}}
-		return &operate.Client{Base: a.target.dev, HTTP: client}, client.CloseIdleConnections, nil
+		return (&operate.Client{Base: a.target.dev, HTTP: client}).API(), client.CloseIdleConnections, nil
 	}
 	cfg, err := a.loadConfig(kinds)
 	if err != nil {
-		return nil, nil, usage(err)
+		return api, nil, usage(err)
 	}
 	o, done, err := a.openAWS(ctx, cfg)
 	if err != nil {
-		return nil, nil, usage(err)
+		return api, nil, usage(err)
 	}
-	return o, done, nil
+	return o.API(), done, nil
 }
 
 // loadConfig reads and validates the settings of --config.

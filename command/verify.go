@@ -299,11 +299,10 @@ func printVerified(w io.Writer, r verify.Result) {
 
 // sayPrice prints how much the run reads of a table that costs money.
 func sayPrice(ctx context.Context, a *app, api operate.API, f verifyFlags) {
-	o, ok := api.(*operate.Operator)
-	if !ok || o.Size == nil || f.Sample > 0 {
+	if api.Size == nil || f.Sample > 0 {
 		return
 	}
-	items, bytes, err := o.Size(ctx)
+	items, bytes, err := api.Size(ctx)
 	if err != nil {
 		return // reading the table will fail with the same error
 	}

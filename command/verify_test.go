@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/operator/operate/operatetest"
 	"github.com/lullhq/lull/internal/operator/verify"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -92,7 +93,7 @@ func TestVerifyRemovesOrphans(t *testing.T) {
 	later.may.yes = true
 	run := func(f verifyFlags) answer {
 		f.wholeAt, f.CompleteAt = "later", time.Now().Add(24*time.Hour)
-		return s.verify(f, &operate.Client{Base: s.url, HTTP: http.DefaultClient})
+		return s.verify(f, (&operate.Client{Base: s.url, HTTP: http.DefaultClient}).API())
 	}
 	a := run(later)
 	if r := a.last(t); a.code != exitWrong || fmt.Sprint(r.Drift) != "map[orphan:1]" ||
@@ -166,7 +167,8 @@ func TestVerifyContinuesItsJob(t *testing.T) {
 	s := settled(t, "--events", write(t, events...), "--speed", "10")
 	f := exported(write(t, export...))
 	run := func(f verifyFlags, checks, walks int) answer {
-		return s.verify(f, &failing{&operate.Client{Base: s.url, HTTP: http.DefaultClient}, checks, walks})
+		api := (&operate.Client{Base: s.url, HTTP: http.DefaultClient}).API()
+		return s.verify(f, operatetest.API(api, &failing{api, checks, walks}))
 	}
 	a := run(f, 3, 100) // the first question checks the order
 	if a.code != exitFailed || !strings.Contains(a.errors, errAway.Error()) {

@@ -8,14 +8,12 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/operator/operate/operatetest"
 	"github.com/lullhq/lull/internal/shard"
 )
 
 // window answers with the settings of a collection, and that nothing is committed.
-type window struct {
-	operate.API
-	says operate.Explanation
-}
+type window struct{ says operate.Explanation }
 
 func (w window) Explain(context.Context, shard.DocID) (operate.Explanation, error) {
 	return w.says, nil
@@ -34,7 +32,7 @@ func TestAWaitOutlastsTheWindow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				stack := window{says: operate.Explanation{Quiet: c.quiet, Pace: c.pace}}
+				stack := operatetest.API(operate.API{}, window{operate.Explanation{Quiet: c.quiet, Pace: c.pace}})
 				_, err := waitUntil(t.Context(), stack, "content#a", "version 1", c.timeout,
 					func(operate.Explanation) (bool, error) { return false, nil })
 				took := time.Since(began)

@@ -141,7 +141,7 @@ type pipedTopic struct {
 	records           atomic.Int64
 }
 
-func pipe(t testing.TB, kafka, topic string, api *operate.Client) *pipedTopic {
+func pipe(t testing.TB, kafka, topic string, api operate.API) *pipedTopic {
 	t.Helper()
 	p := &pipedTopic{}
 	_, out := java(t, t.TempDir(), "org.apache.kafka.tools.consumer.ConsoleConsumer", "--bootstrap-server", kafka,

@@ -106,7 +106,7 @@ func until(t testing.TB, what string, limit time.Duration, holds func() bool) {
 }
 
 // dev starts `lull dev` with these settings, and returns its address and a client for it.
-func dev(t testing.TB, settings string) (url string, api *operate.Client) {
+func dev(t testing.TB, settings string) (url string, api operate.API) {
 	t.Helper()
 	address := freeAddress(t)
 	p := lull(t, nil, "dev", "--local", "--config", ground.File(t, "lull.yaml", settings), "--listen", address)
@@ -117,7 +117,7 @@ func dev(t testing.TB, settings string) (url string, api *operate.Client) {
 		}
 		return strings.Contains(p.out.String(), url)
 	})
-	return url, &operate.Client{Base: url, HTTP: http.DefaultClient}
+	return url, (&operate.Client{Base: url, HTTP: http.DefaultClient}).API()
 }
 
 // freeAddress returns an address of this machine with a free port.

@@ -196,7 +196,7 @@ type letterJob func(operate.API, operate.LetterOrder) operate.LetterJob
 func (c *console) runLetters(ctx context.Context, o operate.LetterOrder, of letterJob, say func(operate.LetterLine),
 ) (job.State, error) {
 	r := o.RunnerOf()
-	r.Store, r.Clock, r.By = c.API, clock.System{}, c.By
+	r.Store, r.Clock, r.By = c.API.JobStore(), clock.System{}, c.By
 	return job.Run(ctx, r, of(c.API, o), say)
 }
 

@@ -15,13 +15,13 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/operator/operate/operatetest"
 	"github.com/lullhq/lull/internal/pipeline/usecasetest"
 	"github.com/lullhq/lull/internal/seam/clock"
 )
 
 // pulse is a stack that counts the calls of its method Status.
 type pulse struct {
-	operate.API
 	asked   atomic.Int64
 	letters atomic.Int64
 	denied  atomic.Bool
@@ -84,7 +84,7 @@ func TestTheStatusIsReadOnceForAllOpenPages(t *testing.T) {
 	for mode, every := range map[Mode]time.Duration{Dev: time.Second, AWS: 7 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			p := &pulse{}
-			h := New(Options{API: p, Mode: mode, Clock: clock.System{}})
+			h := New(Options{API: operatetest.API(operate.API{}, p), Mode: mode, Clock: clock.System{}})
 			time.Sleep(time.Minute)
 			if n := p.asked.Load(); n != 0 {
 				t.Errorf("%s: read %d times before a page was open, want 0", mode, n)
@@ -131,7 +131,7 @@ func TestAllPagesGetATickAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := &pulse{}
-		h := New(Options{API: p, Clock: clock.System{}})
+		h := New(Options{API: operatetest.API(operate.API{}, p), Clock: clock.System{}})
 		first := watchEvents(t.Context(), h)
 		time.Sleep(time.Second / 2)
 		second := watchEvents(t.Context(), h)
@@ -151,7 +151,7 @@ func TestADeniedStatusSaysWhy(t *testing.T) {
 		p := &pulse{}
 		p.denied.Store(true)
 		ctx, leave := context.WithCancel(t.Context())
-		lines := linesSoFar(watchEvents(ctx, New(Options{API: p, Clock: clock.System{}})))
+		lines := linesSoFar(watchEvents(ctx, New(Options{API: operatetest.API(operate.API{}, p), Clock: clock.System{}})))
 		var got tick
 		if err := json.Unmarshal([]byte(strings.TrimPrefix(strings.Join(lines, ""), "data: ")), &got); err != nil ||
 			got.Status != nil || !strings.Contains(got.Error, "dynamodb:Query") {
@@ -165,7 +165,7 @@ func TestADeniedStatusSaysWhy(t *testing.T) {
 func TestTheNumberOfStreamsIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := New(Options{API: &pulse{}, Clock: clock.System{}, Simulator: &simulator{}})
+		h := New(Options{API: operatetest.API(operate.API{}, &pulse{}), Clock: clock.System{}, Simulator: &simulator{}})
 		ctx, leave := context.WithCancel(t.Context())
 		for range maxStreams {
 			watchEvents(ctx, h)
@@ -197,7 +197,7 @@ func TestAStreamOutlivesTheTimeOfARequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := &pulse{}
-		sender, hangUp := serve(t, New(Options{API: p, Clock: clock.System{}}))
+		sender, hangUp := serve(t, New(Options{API: operatetest.API(operate.API{}, p), Clock: clock.System{}}))
 		usecasetest.Must(io.WriteString(sender, "GET /console/events HTTP/1.1\r\nHost: localhost\r\n\r\n"))(t)
 		lines := make(chan string, 1000)
 		go func() {

@@ -96,7 +96,7 @@ func (c *console) runRebuild(ctx context.Context, o operate.RebuildOrder, say fu
 	if err != nil {
 		return p, err
 	}
-	r := job.Runner{Store: c.API, Clock: c.Clock, By: c.By, Report: func(s job.State) {
+	r := job.Runner{Store: c.API.JobStore(), Clock: c.Clock, By: c.By, Report: func(s job.State) {
 		if p, err := operate.RebuildResult(name, s, nil); err == nil && s.Phase == job.Running {
 			say(rebuildLine{Progress: new(shownRebuild(p))})
 		}

@@ -7,13 +7,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lullhq/lull/internal/operator/job"
 	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/operator/operate/operatetest"
 	"github.com/lullhq/lull/internal/operator/rebuild"
 )
 
 // rebuilt is a stack with a running rebuild.
 type rebuilt struct {
-	operate.API
+	jobs  operate.Question[[]job.State]
 	under []operate.RebuildProgress
 	asked []operate.RebuildOrder // steps
 	err   error
@@ -25,7 +27,7 @@ func (r *rebuilt) Rebuild(ctx context.Context, o operate.RebuildOrder) (operate.
 	step := operate.RebuildStep{Sink: "search", Next: rebuild.Cursor{Progress: r.under[0].Progress}}
 	step.Next.Error, step.Next.Refused = "", nil
 	if o.From == nil {
-		jobs, err := r.Jobs(ctx)
+		jobs, err := r.jobs(ctx)
 		for _, j := range jobs {
 			step.Next.Known = j.Saved
 		}
@@ -43,13 +45,13 @@ func (r *rebuilt) Rebuild(ctx context.Context, o operate.RebuildOrder) (operate.
 func rebuilding(t *testing.T) (*stack, *rebuilt) {
 	t.Helper()
 	s := newStack(t)
-	r := &rebuilt{API: s.Operator, under: []operate.RebuildProgress{{Sink: "search", Progress: rebuild.Progress{
+	r := &rebuilt{jobs: s.API().Jobs, under: []operate.RebuildProgress{{Sink: "search", Progress: rebuild.Progress{
 		Collection: "content", Phase: rebuild.Filling, Old: "a", New: "b", Total: 10, Done: 4, Error: "broke\x1b[31m",
 	}}}}
 	for range maxRefusals + 5 {
 		r.under[0].Refused = append(r.under[0].Refused, rebuild.Refusal{ID: "<b>", Reason: strings.Repeat("€\n", 4000)})
 	}
-	s.options.API = r
+	s.options.API = operatetest.API(s.API(), r)
 	return s, r
 }
 

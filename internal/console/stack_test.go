@@ -56,7 +56,7 @@ func newStack(t *testing.T, change ...func(*config.Config)) *stack {
 		Counts:  func(context.Context) ([]operate.QueueStatus, error) { return nil, nil },
 		Readers: map[string]sink.Reader{"search": s.index}, Sinks: map[string]sink.Sink{"search": s.index},
 	}
-	s.options = Options{API: s.Operator, Mode: Dev, Send: true, By: "tester", Clock: clock.System{}, Config: s.Config}
+	s.options = Options{API: s.API(), Mode: Dev, Send: true, By: "tester", Clock: clock.System{}, Config: s.Config}
 	return s
 }
 
@@ -117,7 +117,7 @@ func (deniedError) ErrorMessage() string {
 }
 
 // deniedAPI is a stack that denies everything.
-var deniedAPI = &operate.Client{Base: "http://127.0.0.1", HTTP: &http.Client{Transport: denying{}}}
+var deniedAPI = (&operate.Client{Base: "http://127.0.0.1", HTTP: &http.Client{Transport: denying{}}}).API()
 
 type denying struct{}
 

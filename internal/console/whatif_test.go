@@ -11,6 +11,7 @@ import (
 
 	"github.com/lullhq/lull/internal/fault"
 	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/operator/operate/operatetest"
 	"github.com/lullhq/lull/internal/pipeline/usecasetest"
 	"github.com/lullhq/lull/internal/seam/clock"
 	"github.com/lullhq/lull/internal/seam/queue"
@@ -102,7 +103,6 @@ func (b fixedBreaker) Recovery() fault.Recovery { return fault.Recovery{PanelSta
 
 // sends is an API that remembers the messages that were composed and published.
 type sends struct {
-	operate.API
 	refers bool
 	at     map[time.Time]bool // the times that were used as versions
 	sent   []queue.Outgoing
@@ -125,7 +125,8 @@ func (s *sends) Publish(_ context.Context, p operate.Publication) (operate.Publi
 func TestBreakItSteersThePanel(t *testing.T) {
 	t.Parallel()
 	api := &sends{at: map[time.Time]bool{}}
-	o := Options{Breaker: fixedBreaker{fault.NewPanel(clock.System{}, nil)}, API: api}
+	offers := operatetest.API(operate.API{}, api)
+	o := Options{Breaker: fixedBreaker{fault.NewPanel(clock.System{}, nil)}, API: offers}
 	for _, step := range []struct {
 		path, body string
 		status     int
@@ -159,7 +160,7 @@ func TestBreakItSteersThePanel(t *testing.T) {
 		!strings.Contains(text, `"sink_down":false`) || !strings.Contains(text, `"recovered"`) {
 		t.Errorf("%d %s", status, text)
 	}
-	status, _ = askConsole(t, Options{API: api}, http.MethodGet, "/console/breakit", "")
+	status, _ = askConsole(t, Options{API: offers}, http.MethodGet, "/console/breakit", "")
 	if status != http.StatusNotFound {
 		t.Errorf("a console that cannot break its stack: %d", status)
 	}

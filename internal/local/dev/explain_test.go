@@ -274,9 +274,9 @@ var explained = []lookingAt{
 	}},
 	{"forgotten by an operator", operate.StateForgotten, func(s *scene) {
 		s.settled(3)
-		api, clk := s.e.Operator(nil), clock.System{}
+		api, clk := s.e.Operator(nil).API(), clock.System{}
 		f := operate.Forgetting{Key: doc("a"), By: "ann", Clock: clk}
-		if _, err := f.Forget(s.ctx, job.Runner{Store: api, Clock: clk, By: f.By}, api); err != nil {
+		if _, err := f.Forget(s.ctx, job.Runner{Store: api.JobStore(), Clock: clk, By: f.By}, api); err != nil {
 			s.t.Fatal(err)
 		}
 	}},

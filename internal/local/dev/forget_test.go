@@ -82,7 +82,7 @@ func TestWhatIsForgottenIsInNoStore(t *testing.T) {
 type oblivion struct {
 	*testing.T
 	e      *Engine
-	api    *operate.Operator
+	api    operate.API
 	kind   source.Kind
 	search *memorysink.Sink
 	hook   *usecasetest.Receiver
@@ -111,7 +111,7 @@ func forgetting(t *testing.T, kind source.Kind, state int, hook *usecasetest.Rec
 		Sinks: map[string]sink.Sink{"search": g.search, "hook": requests},
 	}))(t)
 	usecasetest.OK(t, g.e.Load(t.Context()))
-	g.api = g.e.Operator(nil)
+	g.api = g.e.Operator(nil).API()
 	ctx, cancel := context.WithCancel(t.Context())
 	g.e.Start(ctx)
 	g.bring(state)
@@ -253,7 +253,7 @@ func (g *oblivion) bring(state int) {
 func (g *oblivion) once() operate.Forgotten {
 	g.Helper()
 	f := operate.Forgetting{Key: "content#alice", By: "ann", Clock: clock.System{}}
-	return usecasetest.Must(f.Forget(g.Context(), job.Runner{Store: g.api, Clock: f.Clock, By: f.By}, g.api))(g)
+	return usecasetest.Must(f.Forget(g.Context(), job.Runner{Store: g.api.JobStore(), Clock: f.Clock, By: f.By}, g.api))(g)
 }
 
 // forget repeats the request until no more copies disappear by themselves, as the command does.
@@ -401,7 +401,7 @@ func TestADocumentIsFoundByItsMessageGroup(t *testing.T) {
 		s.settle()
 		s.send(put(0, "a", 2)) // a message without a group: the row keeps the earlier group
 		s.settle()
-		all, err := operate.Group(s.ctx, s.e.Operator(nil), "one")
+		all, err := operate.Group(s.ctx, s.e.Operator(nil).API(), "one")
 		if err != nil || fmt.Sprint(all.Keys) != "[content#a]" || len(all.Letters) > 0 {
 			t.Errorf("got %+v, %v", all, err)
 		}

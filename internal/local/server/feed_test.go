@@ -42,7 +42,7 @@ func serve(t *testing.T, change func(*config.Config)) (*dev.Engine, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	options := console.Options{API: e.Operator(nil), Config: &cfg, Clock: clock.System{}}
+	options := console.Options{API: e.Operator(nil).API(), Config: &cfg, Clock: clock.System{}}
 	s := httptest.NewServer(server.Handler(e, options))
 	e.Start(t.Context())
 	t.Cleanup(func() {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -36,7 +37,7 @@ func answersOf(t *testing.T, text string) string {
 	g.commit(done, `{"title":"vienna <b>"}`)
 	g.hold("f", put("waits", 2))
 	g.die(put("ill", 3), deadletter.RejectedBySink)
-	h := operate.Handler(g.Operator)
+	h := operate.Handler(g.API())
 	var b strings.Builder
 	for line := range strings.Lines(text) {
 		question, is := strings.CutPrefix(line, "> ")
@@ -70,5 +71,10 @@ func TestTheAnswersOnTheWireStayTheSame(t *testing.T) {
 	}
 	if got != string(want) {
 		t.Errorf("the answers changed: run `go test -update` and look at the difference of %s", file)
+	}
+	for op := range reflect.TypeFor[operate.API]().Fields() {
+		if name := op.Tag.Get("wire"); name != "" && !strings.Contains(got, "\n> "+name+" {") {
+			t.Errorf("%s: no question asks for %s", file, name)
+		}
 	}
 }

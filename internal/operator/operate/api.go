@@ -15,102 +15,112 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// API is every question and order that a stack answers. Implementations are safe for concurrent
-// use.
-type API interface {
+// API has a function for each operation of a stack. All functions are safe for concurrent use. A
+// field is the whole declaration of an operation: its type says what is asked and answered, and its
+// tag is its name on the wire. [Handler] serves all operations, and [Client] asks for them.
+type API struct {
 	// Publish sends messages to the queues of the sinks of their collections. Resyncs go to the
 	// bulk lane.
-	Publish(ctx context.Context, p Publication) (Published, error)
+	Publish Operation[Publication, Published] `wire:"publish"`
 	// Forms lists, for every source and collection, the forms in which a message may be written.
-	Forms(ctx context.Context) (Forms, error)
+	Forms Question[Forms] `wire:"forms"`
 	// Compose writes a message in the form that the settings decode. It sends nothing. It returns
 	// ErrInput if the settings decode no message that describes such a change.
-	Compose(ctx context.Context, c Composition) (Composed, error)
+	Compose Operation[Composition, Composed] `wire:"compose"`
 	// Get reads a document back from its sink, or ErrNotFound.
-	Get(ctx context.Context, key shard.DocID) (Document, error)
+	Get ByKey[Document] `wire:"get"`
 	// Search finds documents in the sinks that can be searched. The answer names each sink that
 	// cannot be asked. If all sinks fail, it returns an error.
-	Search(ctx context.Context, q Search) (Found, error)
+	Search Operation[Search, Found] `wire:"search"`
 	// Status returns how many messages wait in each place, which sinks are healthy, and how many
 	// dead letters are parked.
-	Status(ctx context.Context) (Status, error)
+	Status Question[Status] `wire:"status"`
 	// Origins says, for each source whose documents are fetched, whether its host accepts a
 	// connection. It sends no request.
-	Origins(ctx context.Context) ([]Origin, error)
+	Origins Question[[]Origin] `wire:"origins"`
 	// Explain says why a document is as fresh as it is.
-	Explain(ctx context.Context, key shard.DocID) (Explanation, error)
+	Explain ByKey[Explanation] `wire:"explain"`
 	// Documents lists documents page by page, by their rows, without asking their sinks.
-	Documents(ctx context.Context, f DocumentFilter) (DocumentPage, error)
+	Documents Operation[DocumentFilter, DocumentPage] `wire:"documents"`
 	// InGroup finds the documents of a message group, a tenant, page by page.
-	InGroup(ctx context.Context, q GroupQuery) (GroupPage, error)
+	InGroup Operation[GroupQuery, GroupPage] `wire:"in_group"`
 	// Unwritten finds the newest version of a document that waits or is a dead letter, and the
 	// document that its sink would get. It returns ErrNotFound if there is no such version.
-	Unwritten(ctx context.Context, key shard.DocID) (Unwritten, error)
+	Unwritten ByKey[Unwritten] `wire:"unwritten"`
 	// Letters lists dead letters, oldest first, without their bodies.
-	Letters(ctx context.Context, f LetterFilter) ([]Letter, error)
+	Letters Operation[LetterFilter, []Letter] `wire:"letters"`
 	// LetterPage lists dead letters page by page, oldest first, without their bodies.
-	LetterPage(ctx context.Context, q LetterQuery) (LetterPage, error)
+	LetterPage Operation[LetterQuery, LetterPage] `wire:"letter-page"`
 	// LetterGroups counts dead letters by reason, up to 10,000 of them.
-	LetterGroups(ctx context.Context, f LetterFilter) (LetterGroups, error)
+	LetterGroups Operation[LetterFilter, LetterGroups] `wire:"letter-groups"`
 	// Letter shows a dead letter with its body, or ErrNotFound.
-	Letter(ctx context.Context, id string) (Letter, error)
+	Letter ByID[string, Letter] `wire:"letter"`
 	// Redrive sends the next selected dead letters again, to be judged by their version. They stay
 	// parked until then. A step may be repeated.
-	Redrive(ctx context.Context, o LetterOrder) (LetterResult, error)
+	Redrive Operation[LetterOrder, LetterResult] `wire:"redrive"`
 	// Drop deletes the next selected dead letters for good. A step may be repeated.
-	Drop(ctx context.Context, o LetterOrder) (LetterResult, error)
+	Drop Operation[LetterOrder, LetterResult] `wire:"drop"`
 	// Cancel makes the pending version of a document, or its next scheduled event, a dead letter.
 	// It returns ErrNotFound if nothing is pending, or nothing is scheduled.
-	Cancel(ctx context.Context, c Cancellation) (Letter, error)
+	Cancel Operation[Cancellation, Letter] `wire:"cancel"`
 	// Reset lets a document accept versions again that are stale because a far too high version was
 	// committed. It returns ErrNotFound if nothing is committed.
-	Reset(ctx context.Context, o ResetOrder) (Resetted, error)
+	Reset Operation[ResetOrder, Resetted] `wire:"reset"`
 	// Pause stops all claims for sinks until Resume. An error names the sinks that failed.
-	Pause(ctx context.Context, o PauseOrder) (PauseResult, error)
+	Pause Operation[PauseOrder, PauseResult] `wire:"pause"`
 	// Object says how far an object of many documents was read, or aborts that.
-	Object(ctx context.Context, o ObjectOrder) (ObjectResult, error)
+	Object Operation[ObjectOrder, ObjectResult] `wire:"object"`
 	// Resume ends pauses. An error names the sinks that failed.
-	Resume(ctx context.Context, o PauseOrder) (PauseResult, error)
+	Resume Operation[PauseOrder, PauseResult] `wire:"resume"`
 	// Rescue starts a flight from the manifest of a stuck one. It returns ErrNotFound if there is
 	// no such flight, or if nothing remains in it to rescue.
-	Rescue(ctx context.Context, id flight.ID) (flight.ID, error)
+	Rescue ByID[flight.ID, Rescued] `wire:"rescue"`
 	// Rebuild does the next step of a rebuild, or says where it begins: see RebuildJob. It returns
 	// ErrNotFound if no rebuild is under way.
-	Rebuild(ctx context.Context, o RebuildOrder) (RebuildStep, error)
+	Rebuild Operation[RebuildOrder, RebuildStep] `wire:"rebuild"`
 	// Rebuilds lists the rebuilds that are under way, by sink.
-	Rebuilds(ctx context.Context) ([]RebuildProgress, error)
+	Rebuilds Question[[]RebuildProgress] `wire:"rebuilds"`
 	// Reconcile compares a page of a collection with its rows. It raises rows that are older than
 	// the sink, and repeats deletes that the sink has undone. A page may be repeated.
-	Reconcile(ctx context.Context, o ReconcileOrder) (ReconcilePage, error)
+	Reconcile Operation[ReconcileOrder, ReconcilePage] `wire:"reconcile"`
 	// Archived measures what the archive contains for a replay. It refuses what Replay would refuse.
-	Archived(ctx context.Context, r ReplayOrder) (archive.Size, error)
+	Archived Operation[ReplayOrder, archive.Size] `wire:"archived"`
 	// Replay sends the next part of the archive again. After an error, repeat the step.
-	Replay(ctx context.Context, r ReplayOrder) (ReplayStep, error)
+	Replay Operation[ReplayOrder, ReplayStep] `wire:"replay"`
 	// Backfill does the next step of copying documents from one sink of a collection to another. A
 	// step may be repeated.
-	Backfill(ctx context.Context, o BackfillOrder) (BackfillStep, error)
+	Backfill Operation[BackfillOrder, BackfillStep] `wire:"backfill"`
 	// Check compares a page of an export of the source with the sink. It only reads.
-	Check(ctx context.Context, o CheckOrder) (Checked, error)
+	Check Operation[CheckOrder, Checked] `wire:"check"`
 	// Unsearchable counts documents of which the sink's engine did not index some values, so that
 	// searches do not find them.
-	Unsearchable(ctx context.Context, q UnsearchableQuery) (Unsearchable, error)
+	Unsearchable Operation[UnsearchableQuery, Unsearchable] `wire:"unsearchable"`
 	// Remove deletes documents from the sink that the source does not have. It skips a document
 	// that changed since the audit saw it.
-	Remove(ctx context.Context, o RemoveOrder) (Removed, error)
+	Remove Operation[RemoveOrder, Removed] `wire:"remove"`
 	// Forget does the next step of removing a document wherever lull keeps it. lull refuses all of
 	// its versions from then on. A step may be repeated. The last step returns ErrNotFound if lull
 	// knows nothing of the document.
-	Forget(ctx context.Context, o ForgetOrder) (ForgetStep, error)
-	// A job's steps are the questions above. The program that runs them keeps the job's state here.
-	job.Store
+	Forget Operation[ForgetOrder, ForgetStep] `wire:"forget"`
+	// TakeJob takes the lease of a job. The steps of a job are the operations above; the program that
+	// runs the job keeps the job's state with TakeJob, SaveJob and EndJob.
+	TakeJob Operation[job.Claim, job.Lease] `wire:"take-job"`
+	// SaveJob stores how far a job is.
+	SaveJob Order[job.Lease] `wire:"save-job"`
+	// EndJob stores how a job ended.
+	EndJob Order[job.Lease] `wire:"end-job"`
 	// Jobs lists the jobs that run, and the last ones that ran, the newest last.
-	Jobs(ctx context.Context) ([]job.State, error)
+	Jobs Question[[]job.State] `wire:"jobs"`
 	// StopJob stops a job at its next save. The same command continues it. It returns ErrNotFound
 	// if there is no such job.
-	StopJob(ctx context.Context, o JobOrder) error
+	StopJob Order[JobOrder] `wire:"stop-job"`
 	// DropJob forgets how far a job is, so that the same command begins again. It returns
 	// ErrNotFound, and an error if the job runs.
-	DropJob(ctx context.Context, o JobOrder) error
+	DropJob Order[JobOrder] `wire:"drop-job"`
+
+	// Size estimates how many rows and bytes the table has. It is nil if reading the table costs
+	// nothing, and for another process.
+	Size func(ctx context.Context) (rows, bytes int64, err error)
 }
 
 // Cancellation says what to cancel.

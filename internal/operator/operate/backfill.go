@@ -324,8 +324,3 @@ func (b *backfill) document(ctx context.Context, f reconcile.Finding, k shard.Or
 	s.Document = read.Document
 	return s, found && err == nil && read.Key == f.Copy.Key.String(), err
 }
-
-// Backfill does the next step of filling a sink.
-func (c *Client) Backfill(ctx context.Context, o BackfillOrder) (BackfillStep, error) {
-	return ask[BackfillOrder, BackfillStep](ctx, c, "backfill", o)
-}

@@ -177,7 +177,7 @@ func TestDocumentsComePageByPage(t *testing.T) {
 				}
 			}
 			for _, g.Rows = range []iter.Seq[shard.Row]{nil, g.rig.Shards.All()} {
-				got, _ := listed(t, g.Operator, operate.DocumentFilter{Limit: tt.limit})
+				got, _ := listed(t, g.API(), operate.DocumentFilter{Limit: tt.limit})
 				n, want := len(slices.Compact(slices.Sorted(slices.Values(got)))), tt.flights*tt.each
 				if n != want || n != len(got) {
 					t.Errorf("in memory %t: %d documents, %d different, want %d", g.Rows != nil, len(got), n, want)

@@ -376,8 +376,3 @@ func (g *forgetting) drop(ctx context.Context, id string) error {
 	}
 	return nil
 }
-
-// Forget does the next step of removing a document wherever lull keeps it.
-func (c *Client) Forget(ctx context.Context, o ForgetOrder) (ForgetStep, error) {
-	return ask[ForgetOrder, ForgetStep](ctx, c, "forget", o)
-}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lullhq/lull/internal/operator/job"
 	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/operator/operate/operatetest"
 	"github.com/lullhq/lull/internal/pipeline/usecasetest"
 	"github.com/lullhq/lull/internal/seam/clock"
 	"github.com/lullhq/lull/internal/seam/queue"
@@ -22,7 +23,7 @@ import (
 // forgets runs the job as the command line does.
 func forgets(ctx context.Context, api operate.API, f operate.Forgetting) (operate.Forgotten, error) {
 	f.Clock = cmp.Or[clock.Clock](f.Clock, clock.System{})
-	return f.Forget(ctx, job.Runner{Store: api, Clock: f.Clock, By: f.By}, api)
+	return f.Forget(ctx, job.Runner{Store: api.JobStore(), Clock: f.Clock, By: f.By}, api)
 }
 
 // forgetGroup forgets a group and returns what remains of its documents, and of no document.
@@ -101,7 +102,6 @@ func TestWhatCannotBeReadRemainsOfAGroup(t *testing.T) {
 // answers are what the flights of a document are answered with, one after the other; the last one
 // for good.
 type answers struct {
-	operate.API
 	began time.Time
 	asked []time.Duration
 	waits []int
@@ -135,12 +135,12 @@ func TestForgetAsksAgainForWhatGoesByItself(t *testing.T) {
 			t.Run(name+group, func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
-					api := &answers{API: setup(t).Operator, began: time.Now(), waits: tt.waits}
+					api := &answers{began: time.Now(), waits: tt.waits}
 					f := operate.Forgetting{Key: "content#a", Group: group, Keys: keys, By: "ann", Patience: tt.most}
 					if group != "" {
 						f.Key = ""
 					}
-					done, err := forgets(t.Context(), api, f)
+					done, err := forgets(t.Context(), operatetest.API(setup(t).API(), api), f)
 					want := fmt.Sprintf("tombstone 1/1, flights 0/%d, scheduled events 0/0, dead letters 0/0, archive %d/%d", tt.remain,
 						tt.removed, tt.removed)
 					if got := fmt.Sprint(api.asked); err != nil || got != tt.asked || places(done) != want ||
@@ -158,27 +158,27 @@ func TestForgetStopsWaitingWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		api := &answers{API: setup(t).Operator, began: time.Now(), waits: []int{1}}
-		_, err := forgets(ctx, api, operate.Forgetting{Key: "content#a", By: "ann", Patience: time.Hour})
+		api := &answers{began: time.Now(), waits: []int{1}}
+		_, err := forgets(ctx, operatetest.API(setup(t).API(), api), operate.Forgetting{
+			Key: "content#a", By: "ann", Patience: time.Hour,
+		})
 		if !errors.Is(err, context.DeadlineExceeded) || len(api.asked) != 1 {
 			t.Errorf("asked %d times, %v", len(api.asked), err)
 		}
 	})
 }
 
-// stopping is an API that interrupts a job after some steps.
-type stopping struct {
-	operate.API
-	steps int
-	stop  func()
-}
-
-func (s *stopping) Forget(ctx context.Context, o operate.ForgetOrder) (operate.ForgetStep, error) {
-	step, err := s.API.Forget(ctx, o)
-	if s.steps--; s.steps == 0 {
-		s.stop()
+// stopAfter makes api interrupt a job after some steps.
+func stopAfter(api operate.API, steps int, stop func()) operate.API {
+	forget := api.Forget
+	api.Forget = func(ctx context.Context, o operate.ForgetOrder) (operate.ForgetStep, error) {
+		step, err := forget(ctx, o)
+		if steps--; steps == 0 {
+			stop()
+		}
+		return step, err
 	}
-	return step, err
+	return api
 }
 
 // The job is interrupted after each of its steps, and another machine continues it. It counts each
@@ -192,7 +192,7 @@ func TestAForgetContinuesOnAnotherMachine(t *testing.T) {
 		f := operate.Forgetting{Key: "content#alice", By: "ann"}
 		for continued := 0; ; continued++ {
 			ctx, stop := context.WithCancel(t.Context())
-			done, err := forgets(ctx, &stopping{api, 1, stop}, f)
+			done, err := forgets(ctx, stopAfter(api, 1, stop), f)
 			stop()
 			listed := usecasetest.Must(api.Jobs(t.Context()))(t)
 			text := string(usecasetest.Must(json.Marshal(listed))(t))
@@ -223,7 +223,7 @@ func TestAForgetOfAnotherDocumentBeginsAnew(t *testing.T) {
 		g.Config.Debounce.MinInterval = 0
 		g.member("", "a", "b")
 		ctx, stop := context.WithCancel(t.Context())
-		_, err := forgets(ctx, &stopping{api, 2, stop}, operate.Forgetting{Key: "content#a", By: "ann"})
+		_, err := forgets(ctx, stopAfter(api, 2, stop), operate.Forgetting{Key: "content#a", By: "ann"})
 		if err == nil {
 			t.Fatal("it was not interrupted")
 		}
@@ -259,7 +259,7 @@ func TestADocumentThatLeftItsGroupRemains(t *testing.T) {
 		g.member("one", "a", "b")
 		keys := []shard.DocID{"content#a", "content#b"}
 		ctx, stop := context.WithCancel(t.Context())
-		_, err := forgets(ctx, &stopping{api, 3, stop}, operate.Forgetting{Group: "one", Keys: keys, By: "ann"})
+		_, err := forgets(ctx, stopAfter(api, 3, stop), operate.Forgetting{Group: "one", Keys: keys, By: "ann"})
 		if err == nil {
 			t.Fatal("it was not interrupted")
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/operator/operate/operatetest"
 	"github.com/lullhq/lull/internal/pipeline/archive"
 	"github.com/lullhq/lull/internal/seam/clock"
 	"github.com/lullhq/lull/internal/seam/deadletter"
@@ -315,9 +316,10 @@ func TestForgetDeletesFromASinkThatCannotBeRead(t *testing.T) {
 
 // ends is an API in which a flight ends after some steps looked at flights.
 type ends struct {
-	operate.API
-	flights, steps int
-	end            func()
+	all     operate.API
+	flights int
+	steps   int
+	end     func()
 }
 
 func (e *ends) Forget(ctx context.Context, o operate.ForgetOrder) (operate.ForgetStep, error) {
@@ -327,7 +329,7 @@ func (e *ends) Forget(ctx context.Context, o operate.ForgetOrder) (operate.Forge
 	if o.At.Place == "flights" {
 		e.steps++
 	}
-	return e.API.Forget(ctx, o)
+	return e.all.Forget(ctx, o)
 }
 
 // sleepless is a clock whose sleeps end at once.
@@ -346,8 +348,8 @@ func TestForgetCountsThingsAndNotTries(t *testing.T) {
 		}
 		g.hold("waits", put("a", 4))
 		f := operate.Forgetting{Key: "content#a", By: "ann", Patience: time.Hour, Clock: sleepless{}}
-		slow := &ends{API: api, flights: 3, end: func() { usecasetest.OK(t, g.flights.Delete(t.Context(), "waits")) }}
-		done, err := forgets(t.Context(), slow, f)
+		slow := &ends{all: api, flights: 3, end: func() { usecasetest.OK(t, g.flights.Delete(t.Context(), "waits")) }}
+		done, err := forgets(t.Context(), operatetest.API(api, slow), f)
 		const want = "tombstone 2/2, sink remote 1/1, sink search 1/1, flights 0/0, scheduled events 0/0, dead letters 2/2"
 		if err != nil || places(done) != want || done.Remaining != 0 || slow.steps != 4 {
 			t.Errorf("got %s in %d rounds, %v", places(done), slow.steps, err)
@@ -362,11 +364,11 @@ func TestForgetFindsWhatMovesFromAFlightToADeadLetter(t *testing.T) {
 		g.commit(g.hold("f", put("alice", 1)), `{}`)
 		usecasetest.OK(t, g.flights.Delete(t.Context(), "f"))
 		g.hold("shared", put("alice", 2))
-		moves := &ends{API: api, end: func() {
+		moves := &ends{all: api, end: func() {
 			g.park(message(rabbit(put("alice", 2), put("bob", 1))), put("bob", 1), 1)
 			usecasetest.OK(t, g.flights.Delete(t.Context(), "shared"))
 		}}
-		done, err := forgets(t.Context(), moves, operate.Forgetting{Key: "content#alice", By: "ann"})
+		done, err := forgets(t.Context(), operatetest.API(api, moves), operate.Forgetting{Key: "content#alice", By: "ann"})
 		if err != nil || done.Remaining != 1 || !strings.Contains(remains(done), "of content#bob") {
 			t.Errorf("got %s, %v", places(done), err)
 		}

@@ -30,6 +30,7 @@ type ground struct {
 	queues  map[string]*memory.Queue // "search live"
 	sink    *memorysink.Sink
 	machine *memory.Machine // its turns never end
+	remote  bool            // the test asks over HTTP
 }
 
 func setup(t *testing.T) *ground {
@@ -83,10 +84,10 @@ func setup(t *testing.T) *ground {
 }
 
 // client asks the same Operator over HTTP.
-func (g *ground) client() *operate.Client {
-	s := httptest.NewServer(operate.Handler(g.Operator))
+func (g *ground) client() operate.API {
+	s := httptest.NewServer(operate.Handler(g.API()))
 	g.Cleanup(s.Close)
-	return &operate.Client{Base: s.URL + "/", HTTP: s.Client()}
+	return (&operate.Client{Base: s.URL + "/", HTTP: s.Client()}).API()
 }
 
 // everyWay runs a test on the Operator itself and over HTTP, each on a ground of its own, beside
@@ -95,12 +96,13 @@ func everyWay(t *testing.T, test func(t *testing.T, g *ground, api operate.API))
 	t.Helper()
 	t.Parallel()
 	for name, api := range map[string]func(g *ground) operate.API{
-		"operator": func(g *ground) operate.API { return g.Operator },
+		"operator": func(g *ground) operate.API { return g.API() },
 		"client":   func(g *ground) operate.API { return g.client() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := setup(t)
+			g.remote = name == "client"
 			test(t, g, api(g))
 		})
 	}

@@ -191,8 +191,3 @@ func CancelGroup(ctx context.Context, api API, group string, o Cancellation) (do
 	}
 	return done, errors.Join(failed...)
 }
-
-// InGroup finds the documents of a message group.
-func (c *Client) InGroup(ctx context.Context, q GroupQuery) (GroupPage, error) {
-	return ask[GroupQuery, GroupPage](ctx, c, "in_group", q)
-}

@@ -62,36 +62,3 @@ func (o *Operator) DropJob(ctx context.Context, r JobOrder) error {
 	}
 	return kind(o.jobs().DropJob(ctx, r.ID))
 }
-
-// done adapts an order without an answer.
-func done[Q any](f func(context.Context, Q) error) func(context.Context, Q) (struct{}, error) {
-	return func(ctx context.Context, q Q) (struct{}, error) { return struct{}{}, f(ctx, q) }
-}
-
-// order asks a question that has no answer.
-func order[Q any](ctx context.Context, c *Client, name string, q Q) error {
-	_, err := ask[Q, struct{}](ctx, c, name, q)
-	return err
-}
-
-// TakeJob takes the lease of a job.
-func (c *Client) TakeJob(ctx context.Context, q job.Claim) (job.Lease, error) {
-	return ask[job.Claim, job.Lease](ctx, c, "take-job", q)
-}
-
-// SaveJob stores how far a job is.
-func (c *Client) SaveJob(ctx context.Context, l job.Lease) error { return order(ctx, c, "save-job", l) }
-
-// EndJob stores how a job ended.
-func (c *Client) EndJob(ctx context.Context, l job.Lease) error { return order(ctx, c, "end-job", l) }
-
-// Jobs lists the jobs.
-func (c *Client) Jobs(ctx context.Context) ([]job.State, error) {
-	return ask[struct{}, []job.State](ctx, c, "jobs", struct{}{})
-}
-
-// StopJob stops a job that runs.
-func (c *Client) StopJob(ctx context.Context, o JobOrder) error { return order(ctx, c, "stop-job", o) }
-
-// DropJob forgets how far a job is.
-func (c *Client) DropJob(ctx context.Context, o JobOrder) error { return order(ctx, c, "drop-job", o) }

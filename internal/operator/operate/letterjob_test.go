@@ -25,7 +25,7 @@ func runLetters(ctx context.Context, api operate.API, o operate.LetterOrder,
 	of letterJob, say func(operate.LetterLine),
 ) (job.State, error) {
 	r := o.RunnerOf()
-	r.Store, r.Clock, r.By = api, clock.System{}, o.By
+	r.Store, r.Clock, r.By = api.JobStore(), clock.System{}, o.By
 	return job.Run(ctx, r, of(api, o), say)
 }
 
@@ -128,10 +128,10 @@ func TestARedriveAndADropKeepTheirRate(t *testing.T) {
 				g.die(put(fmt.Sprintf("%02d", i), 1), deadletter.RejectedBySink)
 			}
 			o := operate.LetterOrder{By: "ann", Rate: rate, All: true}
-			verb := of(g.Operator, o).Verb
+			verb := of(g.API(), o).Verb
 			began := time.Now()
 			var at []time.Duration
-			state, err := runLetters(t.Context(), g.Operator, o, of, func(operate.LetterLine) {
+			state, err := runLetters(t.Context(), g.API(), o, of, func(operate.LetterLine) {
 				at = append(at, time.Since(began))
 			})
 			if err != nil || state.Did != 20 || len(at) != 20 {

@@ -161,13 +161,3 @@ func (r LetterOrder) do(ctx context.Context, of redrive.Selection,
 	res.Next = did.Next
 	return res, kind(err)
 }
-
-// Redrive sends the next selected dead letters again.
-func (c *Client) Redrive(ctx context.Context, o LetterOrder) (LetterResult, error) {
-	return ask[LetterOrder, LetterResult](ctx, c, "redrive", o)
-}
-
-// Drop deletes the next selected dead letters for good.
-func (c *Client) Drop(ctx context.Context, o LetterOrder) (LetterResult, error) {
-	return ask[LetterOrder, LetterResult](ctx, c, "drop", o)
-}

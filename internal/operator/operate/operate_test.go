@@ -418,9 +418,9 @@ func TestScheduledEventsAreCountedAndCancelled(t *testing.T) {
 func TestRescueStartsAFlightFromAManifest(t *testing.T) {
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		e := g.hold("f", put("a", 7))
-		id, err := api.Rescue(t.Context(), "f")
-		if err != nil || id == "" || id == "f" || g.machine.Stop(id) != 1 {
-			t.Errorf("got %q, error %v; want a new flight that runs", id, err)
+		r, err := api.Rescue(t.Context(), "f")
+		if err != nil || r.ID == "" || r.ID == "f" || g.machine.Stop(r.ID) != 1 {
+			t.Errorf("got %q, error %v; want a new flight that runs", r.ID, err)
 		}
 		if _, err := api.Rescue(t.Context(), "nothing"); !errors.Is(err, operate.ErrNotFound) ||
 			!strings.Contains(err.Error(), "nothing") {
@@ -441,7 +441,7 @@ func TestRescueStartsAFlightFromAManifest(t *testing.T) {
 func TestTheHandlerRefusesWhatItCannotRead(t *testing.T) {
 	t.Parallel()
 	g := setup(t)
-	server := httptest.NewServer(operate.Handler(g.Operator))
+	server := httptest.NewServer(operate.Handler(g.API()))
 	t.Cleanup(server.Close)
 	for name, tt := range map[string]struct {
 		path, body string
@@ -494,7 +494,7 @@ func TestTheClientSaysWhatItTalksTo(t *testing.T) {
 			http.Error(w, "{}", http.StatusTeapot)
 		}), "it is not a `lull dev`"},
 	} {
-		if _, err := tt.client.Status(t.Context()); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if _, err := tt.client.API().Status(t.Context()); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", name, err, tt.want)
 		}
 	}

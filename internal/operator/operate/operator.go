@@ -77,7 +77,19 @@ type Operator struct {
 	Publisher func(ctx context.Context, sink string, lane flight.Lane, out queue.Outgoing) error
 }
 
-var _ API = (*Operator)(nil)
+// API returns the operations of the stack. Its functions read the fields of o when they are called.
+func (o *Operator) API() API {
+	return API{
+		Publish: o.Publish, Forms: o.Forms, Compose: o.Compose, Get: o.Get, Search: o.Search, Status: o.Status,
+		Origins: o.Origins, Explain: o.Explain, Documents: o.Documents, InGroup: o.InGroup, Unwritten: o.Unwritten,
+		Letters: o.Letters, LetterPage: o.LetterPage, LetterGroups: o.LetterGroups, Letter: o.Letter, Redrive: o.Redrive,
+		Drop: o.Drop, Cancel: o.Cancel, Reset: o.Reset, Pause: o.Pause, Object: o.Object, Resume: o.Resume,
+		Rescue: o.Rescue, Rebuild: o.Rebuild, Rebuilds: o.Rebuilds, Reconcile: o.Reconcile, Archived: o.Archived,
+		Replay: o.Replay, Backfill: o.Backfill, Check: o.Check, Unsearchable: o.Unsearchable, Remove: o.Remove,
+		Forget: o.Forget, TakeJob: o.TakeJob, SaveJob: o.SaveJob, EndJob: o.EndJob, Jobs: o.Jobs, StopJob: o.StopJob,
+		DropJob: o.DropJob, Size: o.Size,
+	}
+}
 
 // maxSentEvents is how many events an answer names.
 const maxSentEvents = 1000
@@ -445,17 +457,22 @@ func (o *Operator) redrives() *redrive.Service {
 	}
 }
 
+// Rescued names the flight that a rescue has started.
+type Rescued struct {
+	ID flight.ID `json:"id"`
+}
+
 // Rescue starts a flight from the manifest of a stuck one.
-func (o *Operator) Rescue(ctx context.Context, id flight.ID) (flight.ID, error) {
+func (o *Operator) Rescue(ctx context.Context, id flight.ID) (r Rescued, err error) {
 	m, err := o.Flights.Get(ctx, id)
 	if errors.Is(err, flight.ErrNotFound) {
-		return "", fmt.Errorf("flight %s: %w", id, ErrNotFound)
+		return r, fmt.Errorf("flight %s: %w", id, ErrNotFound)
 	}
 	if err != nil {
-		return "", fmt.Errorf("rescue flight %s: %w", id, err)
+		return r, fmt.Errorf("rescue flight %s: %w", id, err)
 	}
 	if _, ours := o.Config.Sinks[m.Sink]; !ours {
-		return "",
+		return r,
 			inputf(
 				"rescue flight %s: its sink %q is not in these settings: does the flight belong to another stack?",
 				id,
@@ -468,8 +485,8 @@ func (o *Operator) Rescue(ctx context.Context, id flight.ID) (flight.ID, error) 
 		Bulk: o.Queues(m.Sink, flight.Bulk), Launcher: o.Launcher(m.Sink), Config: o.Config, Sink: m.Sink,
 		Clock: o.Clock, Journal: o.Journal, NewID: flight.NewID,
 	}
-	next, err := p.Rescue(ctx, id)
-	return next, kind(err)
+	r.ID, err = p.Rescue(ctx, id)
+	return r, kind(err)
 }
 
 // Cancel makes the pending version of a document a dead letter, or its next scheduled event.

@@ -192,13 +192,3 @@ func (o *Operator) Rebuilds(ctx context.Context) ([]RebuildProgress, error) {
 	}
 	return out, nil
 }
-
-// Rebuild does a step of a rebuild, or says where the first one begins.
-func (c *Client) Rebuild(ctx context.Context, o RebuildOrder) (RebuildStep, error) {
-	return ask[RebuildOrder, RebuildStep](ctx, c, "rebuild", o)
-}
-
-// Rebuilds lists the rebuilds that are under way.
-func (c *Client) Rebuilds(ctx context.Context) ([]RebuildProgress, error) {
-	return ask[struct{}, []RebuildProgress](ctx, c, "rebuilds", struct{}{})
-}

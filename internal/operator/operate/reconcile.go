@@ -129,8 +129,3 @@ func asReconcileLine(l reconcile.Line) ReconcileLine {
 	}
 	return line
 }
-
-// Reconcile compares a page of a collection with its rows.
-func (c *Client) Reconcile(ctx context.Context, o ReconcileOrder) (ReconcilePage, error) {
-	return ask[ReconcileOrder, ReconcilePage](ctx, c, "reconcile", o)
-}

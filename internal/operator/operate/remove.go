@@ -179,8 +179,3 @@ func (o *Operator) classOf(c shard.Collection) (shard.Class, error) {
 	}
 	return 0, fmt.Errorf("no source says which versions collection %s has", c)
 }
-
-// Remove deletes documents from the sink that its source does not have.
-func (c *Client) Remove(ctx context.Context, o RemoveOrder) (Removed, error) {
-	return ask[RemoveOrder, Removed](ctx, c, "remove", o)
-}

@@ -185,13 +185,3 @@ func ReplayedBy(s job.State) (Replayed, error) {
 	delete(r.Events, replayedBroken)
 	return r, nil
 }
-
-// Archived adds up what the archive has of a time.
-func (c *Client) Archived(ctx context.Context, r ReplayOrder) (archive.Size, error) {
-	return ask[ReplayOrder, archive.Size](ctx, c, "archived", r)
-}
-
-// Replay does the next step of a replay.
-func (c *Client) Replay(ctx context.Context, r ReplayOrder) (ReplayStep, error) {
-	return ask[ReplayOrder, ReplayStep](ctx, c, "replay", r)
-}

@@ -44,8 +44,3 @@ func (o *Operator) Unsearchable(ctx context.Context, q UnsearchableQuery) (u Uns
 	}
 	return Unsearchable{Known: true, Documents: found.Documents, Some: found.Some, Fields: found.Fields}, nil
 }
-
-// Unsearchable asks the sink.
-func (c *Client) Unsearchable(ctx context.Context, q UnsearchableQuery) (Unsearchable, error) {
-	return ask[UnsearchableQuery, Unsearchable](ctx, c, "unsearchable", q)
-}

@@ -63,8 +63,3 @@ func (o *Operator) Check(ctx context.Context, r CheckOrder) (Checked, error) {
 	}
 	return done, nil
 }
-
-// Check compares a page of an export with the sink.
-func (c *Client) Check(ctx context.Context, o CheckOrder) (Checked, error) {
-	return ask[CheckOrder, Checked](ctx, c, "check", o)
-}

@@ -29,20 +29,12 @@ type Order struct {
 	Sample     int       `json:"sample,omitempty"` // compare so many rows at random; 0 for all
 }
 
-// Stack is what a verification asks of a stack.
-type Stack interface {
-	Check(ctx context.Context, o operate.CheckOrder) (operate.Checked, error)
-	Publish(ctx context.Context, p operate.Publication) (operate.Published, error)
-	Reconcile(ctx context.Context, o operate.ReconcileOrder) (operate.ReconcilePage, error)
-	Remove(ctx context.Context, o operate.RemoveOrder) (operate.Removed, error)
-}
-
 // Verification is the work of one program on a job. All fields are required but Open, Rate and
 // Confirmed. It is not safe for concurrent use.
 type Verification struct {
 	Order
 
-	Stack Stack
+	Stack operate.API // only Check, Publish, Reconcile and Remove are used
 	Clock clock.Clock
 	By    string // who asks, for the audit
 	// Open opens the export at its beginning. It is required if Order names an export. The export must

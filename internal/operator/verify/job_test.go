@@ -18,6 +18,7 @@ import (
 	"github.com/lullhq/lull/internal/operator/feed"
 	"github.com/lullhq/lull/internal/operator/job"
 	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/operator/operate/operatetest"
 	"github.com/lullhq/lull/internal/operator/verify"
 	"github.com/lullhq/lull/internal/pipeline/usecasetest"
 	"github.com/lullhq/lull/internal/seam/clock"
@@ -169,7 +170,8 @@ func (b *bench) verify(o verify.Order, text string, change ...func(*verify.Verif
 ) {
 	b.Helper()
 	o.Collection = "content"
-	stack := leaving{b.operator(), b}
+	stack := b.operator().API()
+	stack = operatetest.API(stack, leaving{b.operator(), b})
 	v := &verify.Verification{
 		Order: o, Stack: stack, Clock: clock.System{}, By: "ann", Open: export(text), Patience: 2 * time.Minute,
 	}
@@ -177,7 +179,7 @@ func (b *bench) verify(o verify.Order, text string, change ...func(*verify.Verif
 		c(v)
 	}
 	var lines []verify.Line
-	state, err := job.Run(b.Context(), job.Runner{Store: stack, Clock: clock.System{}, By: "ann", Rate: v.Rate},
+	state, err := job.Run(b.Context(), job.Runner{Store: stack.JobStore(), Clock: clock.System{}, By: "ann", Rate: v.Rate},
 		v.Job(run), func(l verify.Line) { lines = append(lines, l) })
 	if closed := v.Close(); closed != nil {
 		b.Error(closed)

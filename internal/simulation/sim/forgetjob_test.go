@@ -224,7 +224,7 @@ func forgotten(t testing.TB, seed uint64, edits jobEdits) (*World, *Jobbing) {
 		}
 	}
 	f := operate.Forgetting{Key: shard.DocID(w.cfg.DefaultCollection + "#" + forgottenID), By: "the simulator"}
-	j.run = func(ctx context.Context, r job.Runner, api jobAPI) error {
+	j.run = func(ctx context.Context, r job.Runner, api operate.API) error {
 		f.Clock, f.Patience = r.Clock, oneOf(j.dice, 0, time.Minute)
 		_, err := job.Run(ctx, r, f.Job(api), func(operate.ForgetNote) {})
 		return err

@@ -15,6 +15,7 @@ import (
 	"github.com/lullhq/lull/internal/operator/feed"
 	"github.com/lullhq/lull/internal/operator/job"
 	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/operator/operate/operatetest"
 	"github.com/lullhq/lull/internal/pipeline/reconcile"
 	"github.com/lullhq/lull/internal/seam/deadletter"
 	"github.com/lullhq/lull/internal/seam/flight"
@@ -32,7 +33,7 @@ type Jobbing struct {
 	dice  dice
 	id    string
 	limit int // the most rows or messages of a step
-	run   func(ctx context.Context, r job.Runner, api jobAPI) error
+	run   func(ctx context.Context, r job.Runner, api operate.API) error
 	over  func(job.State) bool // whether the job need not start again
 	due   time.Duration        // the earliest time of the last start
 	edits jobEdits
@@ -96,7 +97,6 @@ func (j *Jobbing) state() (s job.State) {
 
 // jobAPI is the API as a program calls it.
 type jobAPI struct {
-	operate.API
 	j *Jobbing
 	v *invocation
 }
@@ -340,7 +340,7 @@ func (j *Jobbing) program(then func()) {
 			ctx, _ = limit(ctx, &w.scheduler, w.now+j.dice.upTo(3*time.Minute))
 		}
 		r := job.Runner{Store: j.ledger(v), Clock: v.clock, By: "the simulator", Rate: oneOf(j.dice, 0, 0, 0.5)}
-		if err := j.run(ctx, r, jobAPI{j: j, v: v}); errors.Is(err, job.ErrLost) {
+		if err := j.run(ctx, r, operatetest.API(operate.API{}, jobAPI{j, v})); errors.Is(err, job.ErrLost) {
 			j.lost++
 		}
 	}, func(died error) {
@@ -412,7 +412,7 @@ func filling(t testing.TB, seed uint64, edits jobEdits, change ...func(*Options)
 	at := j.dice.upTo(w.options.Upstream.Calm / 2)
 	w.added = map[string]time.Duration{"vectors": at}
 	order := operate.BackfillOrder{Collection: "content", Sink: "vectors", By: "the simulator"}
-	j.run = func(ctx context.Context, r job.Runner, api jobAPI) error {
+	j.run = func(ctx context.Context, r job.Runner, api operate.API) error {
 		_, err := job.Run(ctx, r, operate.BackfillJob(api, order, 0), func(operate.BackfillLine) {})
 		return err
 	}

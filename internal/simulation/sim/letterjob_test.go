@@ -76,7 +76,7 @@ func letterWorld(t testing.TB, seed uint64, of func(operate.API, operate.LetterO
 	edits jobEdits,
 ) (*World, *Jobbing) {
 	t.Helper()
-	j := jobbed(seed, of(jobAPI{}, operate.LetterOrder{}).ID, edits)
+	j := jobbed(seed, of(operate.API{}, operate.LetterOrder{}).ID, edits)
 	cfg := settings(t, seed%2 == 0, func(cfg *config.Config) {
 		vary(seed, cfg)
 		cfg.Retry.DeadDeadline = time.Minute + j.dice.upTo(time.Minute) // for many dead letters
@@ -107,7 +107,7 @@ func letterWorld(t testing.TB, seed uint64, of func(operate.API, operate.LetterO
 func (j *Jobbing) lettersOf(w *World, order operate.LetterOrder,
 	of func(operate.API, operate.LetterOrder) operate.LetterJob,
 ) {
-	j.run = func(ctx context.Context, r job.Runner, api jobAPI) error {
+	j.run = func(ctx context.Context, r job.Runner, api operate.API) error {
 		_, err := job.Run(ctx, r, of(api, order), func(operate.LetterLine) {})
 		return err
 	}

@@ -65,7 +65,7 @@ func replayed(t testing.TB, seed uint64, edits jobEdits, change func(*replayJob)
 		Config: cfg, Seed: seed, Faults: Swarm, Upstream: Write(seed, sourcesOf(t, cfg)), Watch: j.see,
 	})
 	at := w.options.Upstream.Calm/4 + j.dice.upTo(w.options.Upstream.Calm/4)
-	j.run = func(ctx context.Context, r job.Runner, api jobAPI) error {
+	j.run = func(ctx context.Context, r job.Runner, api operate.API) error {
 		// Each program starts at another time, so "ago" means another time. Each program also
 		// starts with another run id.
 		o := operate.ReplayOrder{By: "the simulator", Run: string(w.newID(epoch.Add(w.now)))}

@@ -18,20 +18,12 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// resyncAPI is the API of a program that resyncs. It keeps what its last publication did.
-type resyncAPI struct {
-	jobAPI
-	did  *operate.Published
-	size *int
-}
-
-func (a resyncAPI) Publish(ctx context.Context, p operate.Publication) (done operate.Published, err error) {
+func (a jobAPI) Publish(ctx context.Context, p operate.Publication) (done operate.Published, err error) {
 	hooked(a.j.edits.publish, &p)
 	err = a.call(ctx, func(ctx context.Context, op *operate.Operator) (err error) {
 		done, err = op.Publish(ctx, p)
 		return err
 	})
-	*a.did, *a.size = done, len(p.Messages)
 	return done, err
 }
 
@@ -108,7 +100,7 @@ func resynced(t testing.TB, seed uint64, edits jobEdits, change func(j *Jobbing,
 		e.add(id, "2", shard.Delete)
 	}
 	other := export{append([]string{`{"type":"doc.changed","subject":"other","sequence":"1","data":{}}`}, e.lines...)}
-	j.run = func(ctx context.Context, r job.Runner, api jobAPI) error {
+	j.run = func(ctx context.Context, r job.Runner, api operate.API) error {
 		own := e
 		if j.dice.chance(0.15) {
 			own = other
@@ -116,7 +108,13 @@ func resynced(t testing.TB, seed uint64, edits jobEdits, change func(j *Jobbing,
 		var did operate.Published
 		size := 0
 		in := &feed.Reader{Open: own.open}
-		made := operate.ResyncJob(resyncAPI{api, &did, &size}, operate.ResyncOrder{Input: "export.ndjson"}, in,
+		publish := api.Publish
+		api.Publish = func(ctx context.Context, p operate.Publication) (_ operate.Published, err error) {
+			did, err = publish(ctx, p)
+			size = len(p.Messages)
+			return did, err
+		}
+		made := operate.ResyncJob(api, operate.ResyncOrder{Input: "export.ndjson"}, in,
 			string(w.newID(epoch.Add(w.now))), float64(j.limit))
 		step := made.Step
 		made.Step = func(ctx context.Context, at operate.ResyncCursor, s *job.Step[operate.Refusal],

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lullhq/lull/internal/operator/job"
 	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/operator/operate/operatetest"
 	"github.com/lullhq/lull/internal/operator/verify"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -42,7 +43,7 @@ func healed(t testing.TB, seed uint64, of Disaster, edits jobEdits, change func(
 // heal runs the job until it is done.
 func (j *Jobbing) heal(w *World, change func(*verify.Verification), done func(lost []shard.DocID, waiting bool)) {
 	order := verify.Order{Collection: "content", Repair: true}
-	j.run = func(ctx context.Context, r job.Runner, api jobAPI) error {
+	j.run = func(ctx context.Context, r job.Runner, api operate.API) error {
 		v := &verify.Verification{Order: order, Stack: api, Clock: r.Clock, By: "the simulator", Patience: time.Minute}
 		hooked(change, v)
 		_, err := job.Run(ctx, r, v.Job("00K0000000000000000000000A"), func(verify.Line) {})
@@ -103,10 +104,10 @@ func TestEveryMutantOfAVerificationIsNoticed(t *testing.T) {
 	}{
 		"it raises no row": {TableRestored, jobEdits{}, func(v *verify.Verification) { v.Repair = false }},
 		"it does not name what only the source has": {SinkEmptied, jobEdits{}, func(v *verify.Verification) {
-			v.Stack = silentStack{v.Stack}
+			v.Stack = operatetest.API(v.Stack, silentStack{v.Stack})
 		}},
 		"it compares one page only": {SinkEmptied, jobEdits{}, func(v *verify.Verification) {
-			v.Stack = hastyStack{v.Stack}
+			v.Stack = operatetest.API(v.Stack, hastyStack{v.Stack})
 		}},
 		"SAVE RUN does not ask for the owner": {
 			TableRestored, editingRuns(shard.SAVERUN, func(w *shard.Write) { without(w, shard.AttrOwner) }), nil,
@@ -127,19 +128,19 @@ func TestEveryMutantOfAVerificationIsNoticed(t *testing.T) {
 }
 
 // silentStack does not report its findings about documents that only the source has.
-type silentStack struct{ verify.Stack }
+type silentStack struct{ all operate.API }
 
 func (s silentStack) Reconcile(ctx context.Context, o operate.ReconcileOrder) (operate.ReconcilePage, error) {
-	page, err := s.Stack.Reconcile(ctx, o)
+	page, err := s.all.Reconcile(ctx, o)
 	page.Lines = slices.DeleteFunc(page.Lines, func(l operate.ReconcileLine) bool { return l.Outcome == "resync" })
 	return page, err
 }
 
 // hastyStack ends after the first page.
-type hastyStack struct{ verify.Stack }
+type hastyStack struct{ all operate.API }
 
 func (s hastyStack) Reconcile(ctx context.Context, o operate.ReconcileOrder) (operate.ReconcilePage, error) {
-	page, err := s.Stack.Reconcile(ctx, o)
+	page, err := s.all.Reconcile(ctx, o)
 	page.Next = nil
 	return page, err
 }
