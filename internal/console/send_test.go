@@ -124,7 +124,7 @@ func TestVersionsOfATrialAreInTheirOrder(t *testing.T) {
 			}
 		}
 	})
-	forms := usecasetest.Must(s.Forms(t.Context()))(t)
+	forms := usecasetest.Must(s.API().Forms(t.Context()))(t)
 	for _, form := range forms.Forms {
 		w, err := (&console{Options: s.options}).drafts(
 			t.Context(),

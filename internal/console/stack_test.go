@@ -13,6 +13,7 @@ import (
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/operator/operate/operatetest"
 	"github.com/lullhq/lull/internal/pipeline/usecasetest"
 	"github.com/lullhq/lull/internal/seam/clock"
 	"github.com/lullhq/lull/internal/seam/deadletter"
@@ -56,7 +57,7 @@ func newStack(t *testing.T, change ...func(*config.Config)) *stack {
 		Counts:  func(context.Context) ([]operate.QueueStatus, error) { return nil, nil },
 		Readers: map[string]sink.Reader{"search": s.index}, Sinks: map[string]sink.Sink{"search": s.index},
 	}
-	s.options = Options{API: s.API(), Mode: Dev, Send: true, By: "tester", Clock: clock.System{}, Config: s.Config}
+	s.options = Options{API: operatetest.Late(s.Operator.API), Mode: Dev, Send: true, By: "tester", Clock: clock.System{}, Config: s.Config}
 	return s
 }
 

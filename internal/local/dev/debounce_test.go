@@ -403,7 +403,7 @@ func TestACancelledEventIsNotWrittenWhateverPruneDoesMeanwhile(t *testing.T) {
 				s.wait(time.Until(when) - 16*time.Minute)
 				cancel := func() error {
 					c := operate.Cancellation{Key: doc("a"), Scheduled: true, By: "ann"}
-					_, err := s.e.Operator(nil).Cancel(s.ctx, c)
+					_, err := s.e.Operator(nil).API().Cancel(s.ctx, c)
 					return err
 				}
 				answers := make(chan error, 1)

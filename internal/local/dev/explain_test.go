@@ -102,7 +102,7 @@ func (s *scene) health() shard.Row {
 
 func (s *scene) cancel() {
 	s.t.Helper()
-	_, err := s.e.Operator(nil).Cancel(s.ctx, operate.Cancellation{Key: doc("a"), By: "ann"})
+	_, err := s.e.Operator(nil).API().Cancel(s.ctx, operate.Cancellation{Key: doc("a"), By: "ann"})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -183,7 +183,7 @@ var explained = []lookingAt{
 	}},
 	{"in front of a sink that an operator has paused", operate.StatePaused, func(s *scene) {
 		o := operate.PauseOrder{Sink: "search", By: "ann", Why: "a new mapping"}
-		if _, err := s.e.Operator(nil).Pause(s.ctx, o); err != nil {
+		if _, err := s.e.Operator(nil).API().Pause(s.ctx, o); err != nil {
 			s.t.Fatal(err)
 		}
 		s.send(put(0, "a", 1))
@@ -201,7 +201,7 @@ var explained = []lookingAt{
 	{"in front of a paused sink", operate.StatePaused, func(s *scene) {
 		s.settled(1)
 		order := operate.PauseOrder{All: true, Why: "a new mapping", By: "ann@laptop"}
-		if _, err := s.e.Operator(nil).Pause(s.ctx, order); err != nil {
+		if _, err := s.e.Operator(nil).API().Pause(s.ctx, order); err != nil {
 			s.t.Fatal(err)
 		}
 		s.send(put(0, "a", 2))
@@ -251,14 +251,14 @@ var explained = []lookingAt{
 	{"redriven", operate.StateRedriven, func(s *scene) {
 		answers(sink.Rejected, 1)(s)
 		s.settled(2)
-		if _, err := s.e.Operator(nil).Redrive(s.ctx, operate.LetterOrder{By: "ann", All: true}); err != nil {
+		if _, err := s.e.Operator(nil).API().Redrive(s.ctx, operate.LetterOrder{By: "ann", All: true}); err != nil {
 			s.t.Fatal(err)
 		}
 	}},
 	{"its dead letter was dropped", operate.StateDropped, func(s *scene) {
 		answers(sink.Rejected, 1)(s)
 		s.settled(2)
-		if _, err := s.e.Operator(nil).Drop(s.ctx, operate.LetterOrder{By: "ann", All: true}); err != nil {
+		if _, err := s.e.Operator(nil).API().Drop(s.ctx, operate.LetterOrder{By: "ann", All: true}); err != nil {
 			s.t.Fatal(err)
 		}
 	}},
@@ -268,7 +268,7 @@ var explained = []lookingAt{
 	}},
 	{"an absurd version was taken back", operate.StateReset, func(s *scene) {
 		s.settles(native("a", `"`+strings.Repeat("9", 40)+`"`, `,"data":{}`))
-		if _, err := s.e.Operator(nil).Reset(s.ctx, operate.ResetOrder{Key: doc("a"), To: "7", By: "ann"}); err != nil {
+		if _, err := s.e.Operator(nil).API().Reset(s.ctx, operate.ResetOrder{Key: doc("a"), To: "7", By: "ann"}); err != nil {
 			s.t.Fatal(err)
 		}
 	}},
@@ -319,7 +319,7 @@ var explained = []lookingAt{
 
 func (s *scene) explain() operate.Explanation {
 	s.t.Helper()
-	x, err := s.e.Operator(nil).Explain(s.ctx, doc(cmp.Or(s.about, "a")))
+	x, err := s.e.Operator(nil).API().Explain(s.ctx, doc(cmp.Or(s.about, "a")))
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func (s *scene) replay(from time.Time, perSecond int) (sent int) {
 		ArchiveRange: operate.ArchiveRange{From: from, To: time.Now()},
 		Run:          ulid.MustNew(ulid.Now(), rand.Reader).String(), Limit: perSecond, By: "test",
 	}
-	api := s.e.Operator(nil)
+	api := s.e.Operator(nil).API()
 	for first := true; first || order.Cursor != ""; first = false {
 		step, err := api.Replay(s.ctx, order)
 		if err != nil || len(step.Faults) > 0 {

@@ -22,7 +22,7 @@ import (
 // never get that version again.
 func TestAVersionThatWasTakenBackReachesTheSinkByNoWay(t *testing.T) {
 	stage{cfg: archiving}.play(t, func(s *scene) {
-		api := s.e.Operator(nil)
+		api := s.e.Operator(nil).API()
 		var first atomic.Pointer[flight.Manifest]
 		var held atomic.Bool
 		s.inject.follow(func(op fault.Op) (fault.Verdict, bool) {

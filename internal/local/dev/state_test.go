@@ -107,7 +107,7 @@ func redriven(t *testing.T, e *Engine, times int) {
 		// REJECT sets the end of the lease to its own time, and until that time has passed, the
 		// dead letter is busy
 		time.Sleep(time.Second)
-		if _, err := e.Operator(nil).Redrive(t.Context(), operate.LetterOrder{All: true, By: "ann"}); err != nil {
+		if _, err := e.Operator(nil).API().Redrive(t.Context(), operate.LetterOrder{All: true, By: "ann"}); err != nil {
 			t.Error(err)
 		}
 		if err := e.Settle(t.Context()); err != nil {

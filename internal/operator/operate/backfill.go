@@ -60,11 +60,14 @@ const (
 	backfillParallel = 16
 )
 
+// backfiller fills the sinks of collections.
+type backfiller struct{ engines }
+
 // Backfill does the next step. First it copies the committed version of each row of From,
 // tombstones too, under the same order key. Then it copies the documents of From whose rows are
 // gone. A copy has the effect of an event of that version. So it never replaces a newer version,
 // and may be repeated. A step fails while a copy that has begun is not done: repeat it then.
-func (o *Operator) Backfill(ctx context.Context, r BackfillOrder) (BackfillStep, error) {
+func (o *backfiller) Backfill(ctx context.Context, r BackfillOrder) (BackfillStep, error) {
 	done := BackfillStep{Outcomes: map[string]int{}}
 	all := o.Config.SinksFor(string(r.Collection))
 	r.From = cmp.Or(r.From, all[0])
@@ -82,7 +85,7 @@ func (o *Operator) Backfill(ctx context.Context, r BackfillOrder) (BackfillStep,
 			return done, err
 		}
 	}
-	b := backfill{Operator: o, order: r, done: &done}
+	b := backfill{backfiller: o, order: r, done: &done}
 	if after, ok := strings.CutPrefix(r.Cursor, rowless); ok {
 		return done, kind(b.documents(ctx, after))
 	}
@@ -133,7 +136,7 @@ const rowless = "!sink:"
 
 // backfill is one step.
 type backfill struct {
-	*Operator
+	*backfiller
 	order BackfillOrder
 
 	mu     sync.Mutex

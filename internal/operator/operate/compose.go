@@ -11,6 +11,7 @@ import (
 
 	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/operator/feed"
+	"github.com/lullhq/lull/internal/seam/clock"
 	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/source"
@@ -54,8 +55,16 @@ type Form struct {
 	Fresh int64 `json:"fresh_ms"`
 }
 
+// composer writes messages in the forms of the settings.
+type composer struct {
+	layout
+
+	Sources *source.Set
+	Clock   clock.Clock
+}
+
 // Forms lists the ways to write a message, those of the default source first.
-func (o *Operator) Forms(context.Context) (Forms, error) {
+func (o *composer) Forms(context.Context) (Forms, error) {
 	ways, why := o.ways()
 	all := Forms{Forms: []Form{}}
 	if why != nil {
@@ -85,7 +94,7 @@ type Composed struct {
 }
 
 // Compose writes a message.
-func (o *Operator) Compose(_ context.Context, c Composition) (Composed, error) {
+func (o *composer) Compose(_ context.Context, c Composition) (Composed, error) {
 	if c.ID == "" {
 		return Composed{}, inputf("id: name the document")
 	}
@@ -129,7 +138,7 @@ func (o *Operator) Compose(_ context.Context, c Composition) (Composed, error) {
 }
 
 // ways returns the ways to write a message, the least effort first.
-func (o *Operator) ways(collections ...string) ([]feed.Writer, error) {
+func (o *composer) ways(collections ...string) ([]feed.Writer, error) {
 	ways, why := feed.Writers(o.Config, o.Sources, o.Clock.Now(), collections...)
 	slices.SortStableFunc(ways, func(a, b feed.Writer) int { return cmp.Compare(o.effort(a), o.effort(b)) })
 	return ways, why
@@ -137,7 +146,7 @@ func (o *Operator) ways(collections ...string) ([]feed.Writer, error) {
 
 // effort ranks the ways to write: the default source first, and last the sources whose messages
 // refer to an object with the content.
-func (o *Operator) effort(w feed.Writer) int {
+func (o *composer) effort(w feed.Writer) int {
 	n := 0
 	if w.Source != o.Config.DefaultSource {
 		n++
@@ -149,7 +158,7 @@ func (o *Operator) effort(w feed.Writer) int {
 }
 
 // arrives reports whether the version of a message is the time at which it is sent.
-func (o *Operator) arrives(m feed.Written, now time.Time) bool {
+func (o *composer) arrives(m feed.Written, now time.Time) bool {
 	later := queue.Message{Body: m.Body, Attributes: m.Attributes, Sent: now.Add(time.Hour)}
 	return feed.RouteOf(o.Config, o.Sources, later).Events[0].Event.Key != m.Event.Key
 }
@@ -158,7 +167,7 @@ var errNoDeletes = errors.New("none of them can say deletes: a source of kind js
 	"json.deleteValues")
 
 // without says why no source fits.
-func (o *Operator) without(c Composition, why error) error {
+func (o *composer) without(c Composition, why error) error {
 	if _, known := o.Config.Sources[c.Source]; c.Source != "" && !known {
 		return fmt.Errorf("%s names nothing under sources", event.Quote(c.Source))
 	}

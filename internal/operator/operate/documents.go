@@ -3,14 +3,14 @@ package operate
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
+	"iter"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/fanout"
 	"github.com/lullhq/lull/internal/seam/flight"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -75,10 +75,23 @@ const (
 	maxGets   = 16 // at once
 )
 
+// catalog lists documents by their rows.
+type catalog struct {
+	layout
+	records
+	manifests
+	plans
+	parked
+
+	Dead     deadletter.Store
+	Rows     iter.Seq[shard.Row] // nil if the rows are not in memory
+	Parallel fanout.Runner       // nil for goroutines
+}
+
 // Documents lists documents page by page, by their rows. If the rows are in memory
 // ([Operator.Rows]), it lists every document by key. Otherwise it lists waiting, dead and scheduled
 // documents, found by their flights, dead letters and schedules. It never scans the table.
-func (o *Operator) Documents(ctx context.Context, f DocumentFilter) (DocumentPage, error) {
+func (o *catalog) Documents(ctx context.Context, f DocumentFilter) (DocumentPage, error) {
 	limit, wrong := limited(f.Limit, pageSize, maxPageSize)
 	l := lister{
 		o: o, f: f, now: shard.MicrosOf(o.Clock.Now()), limit: limit, flights: map[flight.ID][]heldEntry{},
@@ -105,19 +118,12 @@ func joined(states []State) string {
 
 // lister makes one page.
 type lister struct {
-	o       *Operator
+	o       *catalog
 	f       DocumentFilter
 	now     shard.Micros
 	limit   int
 	page    DocumentPage
 	flights map[flight.ID][]heldEntry // the flights that were read; nil for one that has ended
-}
-
-// heldEntry is an entry with its message's id. A manifest contains bodies, so it is not kept in
-// memory.
-type heldEntry struct {
-	flight.Entry
-	message string
 }
 
 func (l *lister) list(ctx context.Context) error {
@@ -313,180 +319,6 @@ func (l *lister) lines(ctx context.Context, n int, doc func(i int) shard.DocID, 
 	for i, r := range rows {
 		if l.grouped(r) {
 			add(i, r)
-		}
-	}
-	return nil
-}
-
-// pending lists the waiting and claimed documents from the manifests, oldest flight first. A
-// document is listed with the flight that its row names. The cursor is a flight and the number of
-// its entries that were already listed.
-func (l *lister) pending(ctx context.Context) error {
-	l.page.Notes = append(l.page.Notes, "Only documents that wait or are being written are listed: the others would "+
-		"take a scan of the whole table. Name a key, or choose the state dead or scheduled.")
-	at, skip, err := placeOf(l.f.Cursor)
-	if err != nil {
-		return err
-	}
-	ids, next, err := l.window(ctx, at)
-	if err != nil {
-		return err
-	}
-	if skip >= 0 {
-		ids = append([]flight.ID{at}, ids...)
-	}
-	if err := l.read(ctx, ids); err != nil {
-		return err
-	}
-	type place struct {
-		flight flight.ID
-		n      int // entries before it
-	}
-	var places []place
-	var docs []shard.DocID
-	for i, id := range ids {
-		for n, e := range l.flights[id] {
-			if (i > 0 || n >= skip) && l.wants(e.Doc) && len(docs) < maxPageSize {
-				places, docs = append(places, place{id, n}), append(docs, e.Doc)
-			}
-		}
-	}
-	rows, err := l.o.Shards.Read(ctx, docs, shard.Eventual)
-	if err != nil {
-		return fmt.Errorf("read rows: %w", err)
-	}
-	listed := map[shard.DocID]bool{}
-	for i, r := range rows {
-		if len(l.page.Documents) == l.limit {
-			l.page.Next = fmt.Sprintf("%s+%d", places[i].flight, places[i].n)
-			return nil
-		}
-		d := l.line(r)
-		if flight.ID(r.Flight) == places[i].flight && !listed[r.Doc] && l.grouped(r) &&
-			(d.State == StateWaiting || d.State == StateClaimed) && (l.f.State == "" || l.f.State == d.State) {
-			listed[r.Doc] = true
-			l.page.Documents = append(l.page.Documents, d)
-		}
-	}
-	switch n := len(places); {
-	case n == maxPageSize:
-		l.page.Next = fmt.Sprintf("%s+%d", places[n-1].flight, places[n-1].n+1)
-	case next != "":
-		l.page.Next = next
-	}
-	return nil
-}
-
-// window returns the next flights that a list reads.
-func (l *lister) window(ctx context.Context, after flight.ID) (ids []flight.ID, next string, err error) {
-	list, next, err := l.o.Flights.List(ctx, string(after), maxWindow)
-	if err != nil {
-		return nil, "", fmt.Errorf("list flights: %w", err)
-	}
-	for _, s := range list {
-		ids = append(ids, s.ID)
-	}
-	return ids, next, nil
-}
-
-// placeOf reads a cursor. It names a flight that was read to its end (skip is -1), or one whose
-// first skip entries were read.
-func placeOf(cursor string) (at flight.ID, skip int, err error) {
-	id, n, within := strings.Cut(cursor, "+")
-	if !within {
-		return flight.ID(id), -1, nil
-	}
-	if skip, err = strconv.Atoi(n); err != nil || skip < 0 {
-		return "", 0, inputf("cursor %q is not of this list", cursor)
-	}
-	return flight.ID(id), skip, nil
-}
-
-// read gets the flights that were not read yet. A flight may end at any time, and then it has no
-// entries.
-func (l *lister) read(ctx context.Context, ids []flight.ID) error {
-	ids = slices.DeleteFunc(slices.Clone(ids), func(id flight.ID) bool { _, known := l.flights[id]; return known })
-	found := make([][]heldEntry, len(ids))
-	err := l.o.Parallel.Try(maxGets, len(ids), func(i int) (err error) {
-		found[i], err = l.o.entries(ctx, ids[i])
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	for i, id := range ids {
-		l.flights[id] = found[i]
-	}
-	return nil
-}
-
-// entries returns the entries of a flight. There are none if it has ended or a newer build wrote
-// it.
-func (o *Operator) entries(ctx context.Context, id flight.ID) (all []heldEntry, err error) {
-	m, err := o.manifest(ctx, id)
-	switch {
-	case errors.Is(err, flight.ErrSchema):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("get manifest %s: %w", id, err)
-	}
-	for r, e := range m.Entries() {
-		all = append(all, heldEntry{*e, m.Records[r].Message.ID})
-	}
-	return all, nil
-}
-
-// manifest returns the manifest of a flight, or an empty one if the flight has ended.
-func (o *Operator) manifest(ctx context.Context, id flight.ID) (*flight.Manifest, error) {
-	m, err := o.Flights.Get(ctx, id)
-	if errors.Is(err, flight.ErrNotFound) {
-		return new(flight.Manifest), nil
-	}
-	return m, err
-}
-
-// hold adds to each waiting document when it is due and how many messages about it are held.
-func (l *lister) hold(ctx context.Context) error {
-	waiting := map[shard.DocID]*DocumentLine{}
-	var ids []flight.ID
-	for i := range l.page.Documents {
-		if d := &l.page.Documents[i]; d.State == StateWaiting || d.State == StateClaimed {
-			waiting[d.Key], ids = d, append(ids, flight.ID(d.Flight))
-		}
-	}
-	if len(waiting) == 0 {
-		return nil
-	}
-	if len(l.flights) == 0 { // [lister.pending] has read a window already
-		others, _, err := l.window(ctx, "")
-		if err != nil {
-			return err
-		}
-		ids = append(ids, others...)
-	}
-	slices.Sort(ids)
-	ids = slices.Compact(ids)
-	if err := l.read(ctx, ids); err != nil {
-		return err
-	}
-	type message struct {
-		doc shard.DocID
-		id  string
-	}
-	seen := map[message]bool{}
-	for _, entries := range l.flights {
-		for _, e := range entries {
-			d := waiting[e.Doc]
-			if d == nil {
-				continue
-			}
-			if m := (message{e.Doc, e.message}); !seen[m] { // a message that was received again is in two flights
-				seen[m] = true
-				d.Held++
-			}
-			if e.Key.VersionText() == d.Pending && e.Due.Time().After(d.Due) {
-				d.Due = e.Due.Time()
-			}
 		}
 	}
 	return nil

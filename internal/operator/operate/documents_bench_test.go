@@ -27,7 +27,7 @@ func BenchmarkAPageOfManyDocuments(b *testing.B) {
 	}
 	o := operate.Operator{Shards: shards, Rows: shards.All(), Clock: clock.System{}, Config: &config.Config{}}
 	for b.Loop() {
-		if p, err := o.Documents(b.Context(), operate.DocumentFilter{}); err != nil || len(p.Documents) != 100 {
+		if p, err := o.API().Documents(b.Context(), operate.DocumentFilter{}); err != nil || len(p.Documents) != 100 {
 			b.Fatal(len(p.Documents), err)
 		}
 	}

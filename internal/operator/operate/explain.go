@@ -9,8 +9,76 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 )
+
+// Explanation is everything known about a document, with one sentence that sums it up.
+type Explanation struct {
+	Key       shard.DocID      `json:"key"`
+	Sink      string           `json:"sink"`
+	State     State            `json:"state"`
+	Known     bool             `json:"known"`            // lull knows something about it, in the sink or elsewhere
+	Row       map[string]any   `json:"row"`              // order keys in print, times as text
+	InSink    string           `json:"in_sink"`          // the version in the sink, "" for none, "unknown: why"
+	Committed string           `json:"committed"`        // order key in print
+	Pending   string           `json:"pending"`          // order key in print
+	Version   string           `json:"version"`          // the committed version, for people
+	Flight    string           `json:"flight,omitempty"` // the flight that holds the pending version
+	Quiet     time.Duration    `json:"quiet_ns"`         // the settings of its collection
+	MaxWait   time.Duration    `json:"max_wait_ns"`
+	Pace      time.Duration    `json:"min_interval_ns"`
+	Held      []Held           `json:"held,omitempty"`      // the messages of that flight that are about the document
+	Scheduled []ScheduledEvent `json:"scheduled,omitempty"` // the events that wait for their time
+	Letters   []Letter         `json:"dead_letters,omitempty"`
+	Decisions []Decision       `json:"decisions,omitempty"` // the latest ones, if the stack keeps them
+	Sentence  string           `json:"sentence"`
+	// Others are the explanations for the other sinks of the collection, if the key names no sink.
+	Others []Explanation `json:"others,omitempty"`
+}
+
+// ScheduledEvent is an event that waits for its time.
+type ScheduledEvent struct {
+	Version   string    `json:"version"`
+	OrderKey  string    `json:"order_key"`
+	NotBefore time.Time `json:"not_before"`
+	MessageID string    `json:"message_id"`
+}
+
+// Held is a message that waits in a flight.
+type Held struct {
+	MessageID string    `json:"message_id"`
+	Version   string    `json:"version"`
+	OrderKey  string    `json:"order_key"`
+	Operation string    `json:"operation"` // put or delete
+	Lane      string    `json:"lane"`
+	Sent      time.Time `json:"sent_at,omitzero"`
+	Due       time.Time `json:"due_at,omitzero"`
+	Receives  int       `json:"receives"` // how often it was received
+}
+
+// Decision is one line of the timeline.
+type Decision struct {
+	At      time.Time    `json:"at"`
+	Step    string       `json:"step"`
+	Text    string       `json:"text"`
+	Decided journal.Step `json:"decided,omitempty"` // the step as a constant, for programs
+	Version string       `json:"version,omitempty"` // the version that it is about, for people
+	Message string       `json:"message_id,omitempty"`
+	Sent    time.Time    `json:"sent_at,omitzero"`  // when the message was sent
+	Until   time.Time    `json:"until_at,omitzero"` // a due time, or the end of a wait
+}
+
+// explainer explains documents.
+type explainer struct {
+	engines
+	manifests
+	plans
+	parked
+	depths
+
+	History func(ctx context.Context, doc shard.DocID) ([]Decision, error) // nil if the stack keeps no decisions
+}
 
 // sinkPatience is how long Explain waits for the sink. An operator's machine may be unable to reach
 // it, and the row says more than the sink.
@@ -18,7 +86,7 @@ const sinkPatience = 5 * time.Second
 
 // Explain gathers row, sink, dead letters, schedule and decisions, and sums them up in one state
 // and sentence. If the key names no sink, it explains the document in each sink of its collection.
-func (o *Operator) Explain(ctx context.Context, key shard.DocID) (Explanation, error) {
+func (o *explainer) Explain(ctx context.Context, key shard.DocID) (Explanation, error) {
 	rows, err := o.rows(key)
 	if err != nil {
 		return Explanation{}, err
@@ -33,7 +101,7 @@ func (o *Operator) Explain(ctx context.Context, key shard.DocID) (Explanation, e
 	return all[0], nil
 }
 
-func (o *Operator) explain(ctx context.Context, key shard.DocID) (x Explanation, err error) {
+func (o *explainer) explain(ctx context.Context, key shard.DocID) (x Explanation, err error) {
 	name := o.Config.SinkOf(key)
 	e := evidence{
 		timing: o.Config.Timing(key.Collection()), visibility: o.Config.Queues.Visibility, collection: key.Collection(),
@@ -89,7 +157,7 @@ const looks = 3
 
 // look reads the row before and after it asks the sink, until both rows are equal. So row and sink
 // belong to the same moment.
-func (o *Operator) look(ctx context.Context, key shard.DocID, sink string, e *evidence) error {
+func (o *explainer) look(ctx context.Context, key shard.DocID, sink string, e *evidence) error {
 	read := func() (shard.Row, error) {
 		rows, err := o.Shards.Read(ctx, []shard.DocID{key, shard.HealthRow(sink)}, shard.Consistent)
 		if err != nil {
@@ -114,7 +182,7 @@ func (o *Operator) look(ctx context.Context, key shard.DocID, sink string, e *ev
 
 // askSink reads the document back. If the sink cannot be asked, the answer says why, and the
 // explanation goes without it.
-func (o *Operator) askSink(ctx context.Context, row shard.Row, key shard.DocID, name string) sinkAnswer {
+func (o *explainer) askSink(ctx context.Context, row shard.Row, key shard.DocID, name string) sinkAnswer {
 	r, err := o.reader(name)
 	if err != nil {
 		return sinkAnswer{why: o.hinted(err).Error()}
@@ -137,22 +205,10 @@ func (o *Operator) askSink(ctx context.Context, row shard.Row, key shard.DocID, 
 	return a
 }
 
-// waiting counts all messages in the queues of a sink, also the invisible ones. An empty lane
-// counts both lanes.
-func (o *Operator) waiting(ctx context.Context, sink string, lane flight.Lane) (n int, err error) {
-	counts, err := o.Counts(ctx)
-	for _, q := range counts {
-		if q.Sink == sink && strings.HasSuffix(q.Queue, string(lane)) {
-			n += q.Visible + q.InFlight + q.Delayed
-		}
-	}
-	return n, err
-}
-
 // farAhead says why a committed version is so high that every later version is stale; empty if it
 // is not. It takes the widest bounds of all sources, because a row does not say which source an
 // event came from.
-func (o *Operator) farAhead(k shard.OrderKey) string {
+func (o *explainer) farAhead(k shard.OrderKey) string {
 	p, err := k.Parts()
 	if err != nil {
 		return ""
@@ -176,7 +232,7 @@ func (o *Operator) farAhead(k shard.OrderKey) string {
 }
 
 // aboveAll reports whether a version is above maxVersion of every source that has its class.
-func (o *Operator) aboveAll(v shard.Version) bool {
+func (o *explainer) aboveAll(v shard.Version) bool {
 	of, above := 0, 0
 	for _, s := range o.Config.Sources {
 		if string(s.Class) != v.Class().String() {
@@ -192,7 +248,7 @@ func (o *Operator) aboveAll(v shard.Version) bool {
 
 // longVersions reports whether a source has versions of more than 64 bits: the sequence numbers of
 // DynamoDB Streams have 21 to 40.
-func (o *Operator) longVersions() bool {
+func (o *explainer) longVersions() bool {
 	for _, s := range o.Config.Sources {
 		if s.Kind == "dynamodb-stream" {
 			return true
@@ -206,7 +262,7 @@ const maxDigits = 20
 
 // held lists the messages about the row's document in its flight, newest version first. There are
 // none if the flight has ended.
-func (o *Operator) held(ctx context.Context, row shard.Row) ([]Held, error) {
+func (o *explainer) held(ctx context.Context, row shard.Row) ([]Held, error) {
 	if row.Flight == "" || row.Pending == "" {
 		return nil, nil
 	}

@@ -30,7 +30,7 @@ type Flow struct {
 
 // flow measures the stack, if it can be measured. A stack that cannot be measured still has a
 // status.
-func (o *Operator) flow(ctx context.Context) *Flow {
+func (o *reporter) flow(ctx context.Context) *Flow {
 	if o.Flow == nil {
 		return nil
 	}

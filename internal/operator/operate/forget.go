@@ -12,9 +12,12 @@ import (
 	"github.com/lullhq/lull/internal/pipeline/archive"
 	"github.com/lullhq/lull/internal/pipeline/mention"
 	"github.com/lullhq/lull/internal/pipeline/reconcile"
+	"github.com/lullhq/lull/internal/seam/deadletter"
 	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/seam/queue"
+	"github.com/lullhq/lull/internal/seam/schedule"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/source"
 )
 
 // ForgetOrder asks for one step of forgetting a document.
@@ -100,9 +103,20 @@ const (
 	forgetObjects = 16
 )
 
+// forgetter forgets documents.
+type forgetter struct {
+	engines
+	manifests
+
+	Dead     deadletter.Store
+	Schedule schedule.Store
+	Archive  archive.Store // nil if the stack archives nothing
+	Sources  *source.Set
+}
+
 // forgetting is one step.
 type forgetting struct {
-	*Operator
+	*forgetter
 	ForgetOrder
 
 	rows []shard.DocID // of all sinks
@@ -112,9 +126,9 @@ type forgetting struct {
 // Forget does the next step of removing a document wherever lull keeps it. The tombstones come
 // first: after them, no message that is still in a queue can bring the document back. A step may be
 // repeated. A document that no place has gets no tombstone, because its key may be a typing error.
-func (o *Operator) Forget(ctx context.Context, r ForgetOrder) (ForgetStep, error) {
+func (o *forgetter) Forget(ctx context.Context, r ForgetOrder) (ForgetStep, error) {
 	g := &forgetting{
-		Operator: o, ForgetOrder: r, rows: o.Config.RowsOf(r.Key), out: ForgetStep{Counts: map[string]int{}},
+		forgetter: o, ForgetOrder: r, rows: o.Config.RowsOf(r.Key), out: ForgetStep{Counts: map[string]int{}},
 	}
 	var wrong error
 	g.Limit, wrong = limited(r.Limit, maxForget, maxForget)

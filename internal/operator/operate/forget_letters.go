@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/lullhq/lull/internal/pipeline/mention"
-	"github.com/lullhq/lull/internal/seam/backoff"
 	"github.com/lullhq/lull/internal/seam/deadletter"
 	"github.com/lullhq/lull/internal/seam/queue"
 )
@@ -58,7 +57,7 @@ func (g *forgetting) counted(f deadletter.Facts) bool {
 // others checks the messages of dead letters of other documents.
 func (g *forgetting) others(ctx context.Context, facts []deadletter.Facts) error {
 	answers := make([]mention.Answer, len(facts))
-	broken, err := g.readEach(ctx, len(facts), func(i int) error {
+	broken, err := readEach(ctx, g.Parallel, len(facts), func(i int) error {
 		f := facts[i]
 		l, there, err := g.Dead.Get(ctx, f.ID)
 		if err == nil && there {
@@ -91,19 +90,6 @@ func (g *forgetting) others(ctx context.Context, facts []deadletter.Facts) error
 		}
 	}
 	return nil
-}
-
-// readEach calls f for each of n messages. broken says which of them cannot be read, even if they
-// are read again: such a message does not stop the others.
-func (o *Operator) readEach(ctx context.Context, n int, f func(i int) error) (broken []error, err error) {
-	broken = make([]error, n)
-	return broken, o.Parallel.Try(forgetParallel, n, func(i int) error {
-		err := f(i)
-		if backoff.Final(err) && ctx.Err() == nil {
-			broken[i], err = err, nil
-		}
-		return err
-	})
 }
 
 func letterName(f deadletter.Facts) string {

@@ -26,7 +26,7 @@ func (g *forgetting) scheduledEvents(ctx context.Context) (found []ForgetThing, 
 	}
 	g.out.Looked += len(items)
 	holds := make([]string, len(items))
-	broken, err := g.readEach(ctx, len(items), func(i int) (err error) {
+	broken, err := readEach(ctx, g.Parallel, len(items), func(i int) (err error) {
 		if !g.owns(items[i].Doc) {
 			holds[i], err = g.scheduledOf(ctx, items[i])
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/operator/operate/operatetest"
 	"github.com/lullhq/lull/internal/pipeline/usecasetest"
 	"github.com/lullhq/lull/internal/seam/clock"
 	"github.com/lullhq/lull/internal/seam/deadletter"
@@ -82,6 +83,9 @@ func setup(t *testing.T) *ground {
 	}
 	return g
 }
+
+// API returns the operations of the Operator, whose fields a test may change at any time.
+func (g *ground) API() operate.API { return operatetest.Late(g.Operator.API) }
 
 // client asks the same Operator over HTTP.
 func (g *ground) client() operate.API {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/fanout"
 	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/seam/schedule"
 	"github.com/lullhq/lull/internal/shard"
@@ -34,10 +35,18 @@ func (p GroupPage) Empty() bool { return len(p.Keys)+len(p.Letters)+p.Unread.Fou
 // groupPage is how many rows one page reads.
 const groupPage = 1000
 
+// groups finds the documents of message groups.
+type groups struct {
+	Dead     deadletter.Store
+	Schedule schedule.Store
+	Scanner  shard.Scanner
+	Parallel fanout.Runner // nil for goroutines
+}
+
 // InGroup finds the documents of a message group by their rows, which takes a scan of the table.
 // The first page also has the documents of scheduled events and dead letters whose messages name
 // the group. A document without a row is not found: it did not change for lifecycle.rowRetention.
-func (o *Operator) InGroup(ctx context.Context, q GroupQuery) (page GroupPage, err error) {
+func (o *groups) InGroup(ctx context.Context, q GroupQuery) (page GroupPage, err error) {
 	page.Keys = []shard.DocID{}
 	err = want(queue.ValidGroup(q.Group), "group %q: want 1 to 128 letters, digits or punctuation marks of ASCII", q.Group)
 	if err == nil && q.Cursor == "" {
@@ -63,7 +72,7 @@ func (o *Operator) InGroup(ctx context.Context, q GroupQuery) (page GroupPage, e
 
 // letterPages calls f with every dead letter, a page at a time, so that the memory of each page is
 // freed.
-func (o *Operator) letterPages(ctx context.Context, f func([]deadletter.Facts) error) error {
+func (o *groups) letterPages(ctx context.Context, f func([]deadletter.Facts) error) error {
 	for cursor := ""; ; {
 		page, next, err := o.Dead.List(ctx, deadletter.Filter{}, cursor, maxForget)
 		if err == nil {
@@ -93,10 +102,10 @@ func (c *PlaceCount) remains(text string) {
 }
 
 // messagesInGroup adds the documents of the group's scheduled events and dead letters.
-func (o *Operator) messagesInGroup(ctx context.Context, group string, page *GroupPage) error {
+func (o *groups) messagesInGroup(ctx context.Context, group string, page *GroupPage) error {
 	err := o.letterPages(ctx, func(facts []deadletter.Facts) error {
 		ours := make([]bool, len(facts))
-		broken, err := o.readEach(ctx, len(facts), func(i int) error {
+		broken, err := readEach(ctx, o.Parallel, len(facts), func(i int) error {
 			l, there, err := o.Dead.Get(ctx, facts[i].ID)
 			ours[i] = there && queue.Group(l.Attributes) == group
 			return err
@@ -120,7 +129,7 @@ func (o *Operator) messagesInGroup(ctx context.Context, group string, page *Grou
 		}
 		ours, gone := make([]bool, len(items)), make([]bool, len(items))
 		var broken []error
-		broken, err = o.readEach(ctx, len(items), func(i int) error {
+		broken, err = readEach(ctx, o.Parallel, len(items), func(i int) error {
 			whole, there, err := o.Schedule.Get(ctx, items[i].ID)
 			ours[i], gone[i] = there && queue.Group(whole.Attributes) == group, there && whole.Unread != nil
 			return err

@@ -21,12 +21,15 @@ func final(err error) bool {
 	return errors.Is(err, ErrInput) || errors.Is(err, ErrNotFound) || errors.As(err, &wrong)
 }
 
-func (o *Operator) jobs() job.Ledger {
+// ledger keeps the states of jobs.
+type ledger struct{ records }
+
+func (o *ledger) jobs() job.Ledger {
 	return job.Ledger{Shards: o.Shards, Clock: o.Clock, NewToken: rows.NewToken}
 }
 
 // TakeJob takes the lease of a job.
-func (o *Operator) TakeJob(ctx context.Context, c job.Claim) (job.Lease, error) {
+func (o *ledger) TakeJob(ctx context.Context, c job.Claim) (job.Lease, error) {
 	if err := named(c.By); err != nil {
 		return job.Lease{}, err
 	}
@@ -35,20 +38,20 @@ func (o *Operator) TakeJob(ctx context.Context, c job.Claim) (job.Lease, error) 
 }
 
 // SaveJob stores how far a job is.
-func (o *Operator) SaveJob(ctx context.Context, l job.Lease) error {
+func (o *ledger) SaveJob(ctx context.Context, l job.Lease) error {
 	return kind(o.jobs().SaveJob(ctx, l))
 }
 
 // EndJob stores how a job ended.
-func (o *Operator) EndJob(ctx context.Context, l job.Lease) error {
+func (o *ledger) EndJob(ctx context.Context, l job.Lease) error {
 	return kind(o.jobs().EndJob(ctx, l))
 }
 
 // Jobs lists the jobs that run, and the last ones that ran.
-func (o *Operator) Jobs(ctx context.Context) ([]job.State, error) { return o.jobs().Jobs(ctx) }
+func (o *ledger) Jobs(ctx context.Context) ([]job.State, error) { return o.jobs().Jobs(ctx) }
 
 // StopJob stops a job that runs.
-func (o *Operator) StopJob(ctx context.Context, r JobOrder) error {
+func (o *ledger) StopJob(ctx context.Context, r JobOrder) error {
 	if err := named(r.By); err != nil {
 		return err
 	}
@@ -56,7 +59,7 @@ func (o *Operator) StopJob(ctx context.Context, r JobOrder) error {
 }
 
 // DropJob forgets how far a job is.
-func (o *Operator) DropJob(ctx context.Context, r JobOrder) error {
+func (o *ledger) DropJob(ctx context.Context, r JobOrder) error {
 	if err := named(r.By); err != nil {
 		return err
 	}

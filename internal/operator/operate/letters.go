@@ -5,25 +5,112 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/lullhq/lull/internal/pipeline/redrive"
 	"github.com/lullhq/lull/internal/seam/deadletter"
 	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/source"
 )
 
-// selection converts a filter. A key without a sink selects the document in all sinks, also in a
-// sink that the settings no longer have.
-func (o *Operator) selection(f LetterFilter) redrive.Selection {
-	s := redrive.Selection{ID: f.ID, Filter: deadletter.Filter{
-		Reason: f.Reason, Collection: f.Collection, After: f.After, Before: f.Before, State: f.State,
-	}}
-	if f.Key.Sink() == "" {
-		s.Document = f.Key
-	} else {
-		s.Doc = o.row(f.Key)
-	}
-	return s
+// LetterFilter selects dead letters; zero fields select everything.
+type LetterFilter struct {
+	ID         string            `json:"id,omitempty"`
+	Reason     deadletter.Reason `json:"reason,omitempty"`
+	Collection shard.Collection  `json:"collection,omitempty"`
+	Key        shard.DocID       `json:"key,omitempty"`
+	After      time.Time         `json:"after,omitzero"`
+	Before     time.Time         `json:"before,omitzero"`
+	State      deadletter.State  `json:"state,omitempty"`
+}
+
+// LetterQuery asks for a page of dead letters.
+type LetterQuery struct {
+	LetterFilter
+	Cursor string `json:"cursor,omitempty"` // of the page before; empty for the first page
+	Limit  int    `json:"limit,omitempty"`  // how many at most, 1 to 1,000; 0 is 100
+}
+
+// LetterPage is a page of dead letters. A page may contain fewer than asked, even none, and still
+// have a next page, because the filter skipped the rest.
+type LetterPage struct {
+	Letters []Letter `json:"dead_letters"`
+	Next    string   `json:"next,omitempty"` // the cursor of the next page, empty at the end
+}
+
+// LetterGroups counts dead letters.
+type LetterGroups struct {
+	Groups []LetterGroup `json:"groups"`           // the largest first
+	Capped bool          `json:"capped,omitempty"` // there are more than were counted
+}
+
+// LetterGroup counts the dead letters of one reason.
+type LetterGroup struct {
+	Reason   deadletter.Reason `json:"reason"`
+	Parked   int               `json:"parked"`
+	Redriven int               `json:"redriven"`
+	Oldest   time.Time         `json:"oldest"` // when the first of them died
+	Newest   time.Time         `json:"newest"`
+}
+
+// LetterOrder asks for one step with a selection of dead letters.
+type LetterOrder struct {
+	LetterFilter
+	DryRun bool          `json:"dry_run,omitempty"`
+	Force  bool          `json:"force,omitempty"` // redrive even if it is too old to judge
+	All    bool          `json:"all,omitempty"`   // an empty selection means everything
+	Rate   float64       `json:"rate,omitempty"`  // messages a second of the job, 0 for no limit
+	From   redrive.Place `json:"from,omitzero"`   // LetterResult.Next of the step before
+	Limit  int           `json:"limit,omitempty"` // how many at most, 1 to 100; 0 is 100
+	By     string        `json:"by"`              // who asks, for the audit
+}
+
+// LetterResult says what a step did.
+type LetterResult struct {
+	Outcomes map[string]int `json:"outcomes"`
+	Lines    []LetterLine   `json:"lines"`
+	Next     *redrive.Place `json:"next,omitempty"` // nil at the end
+}
+
+// LetterLine is the outcome of one dead letter.
+type LetterLine struct {
+	Letter  Letter `json:"dead_letter"`
+	Outcome string `json:"outcome"`
+	Error   string `json:"error,omitempty"`
+}
+
+// Letter is a dead letter as people see it.
+type Letter struct {
+	ID         string                     `json:"id"`
+	Key        shard.DocID                `json:"key,omitempty"`
+	OrderKey   string                     `json:"order_key,omitempty"`
+	Version    string                     `json:"version,omitempty"`
+	Reason     deadletter.Reason          `json:"reason"`
+	Detail     string                     `json:"detail"`
+	State      deadletter.State           `json:"state"`
+	Sink       string                     `json:"sink"`
+	Lane       string                     `json:"lane"`
+	MessageID  string                     `json:"message_id"`
+	Sent       time.Time                  `json:"sent_at,omitzero"`
+	Died       time.Time                  `json:"died_at,omitzero"`
+	Refusals   int64                      `json:"refusals,omitempty"`
+	FirstError string                     `json:"first_error,omitempty"`
+	LastError  string                     `json:"last_error,omitempty"`
+	Redriven   time.Time                  `json:"redriven_at,omitzero"`
+	Redrives   int                        `json:"redrives,omitempty"`
+	Auto       int                        `json:"auto_redrives,omitempty"`
+	Body       string                     `json:"body,omitempty"` // Letter only, not in lists
+	Attributes map[string]queue.Attribute `json:"attributes,omitempty"`
+	// Letter only: the source that decodes it, by today's settings
+	Source string `json:"source,omitempty"`
+}
+
+// letters lists, redrives and drops dead letters.
+type letters struct {
+	parked
+
+	Sources *source.Set
 }
 
 func asLetter(f deadletter.Facts) Letter {
@@ -38,22 +125,8 @@ func asLetter(f deadletter.Facts) Letter {
 }
 
 // Letters lists dead letters.
-func (o *Operator) Letters(ctx context.Context, f LetterFilter) ([]Letter, error) {
+func (o *letters) Letters(ctx context.Context, f LetterFilter) ([]Letter, error) {
 	return o.list(ctx, o.selection(f))
-}
-
-// lettersOf lists the dead letters of one row. An empty state means any state.
-func (o *Operator) lettersOf(ctx context.Context, row shard.DocID, state deadletter.State) ([]Letter, error) {
-	return o.list(ctx, redrive.Selection{Filter: deadletter.Filter{Doc: row, State: state}})
-}
-
-func (o *Operator) list(ctx context.Context, s redrive.Selection) ([]Letter, error) {
-	out := []Letter{}
-	err := o.redrives().List(ctx, s, func(facts deadletter.Facts) error {
-		out = append(out, asLetter(facts))
-		return nil
-	})
-	return out, kind(err)
 }
 
 // The default and the largest size of a page of dead letters.
@@ -63,7 +136,7 @@ const (
 )
 
 // LetterPage lists dead letters page by page.
-func (o *Operator) LetterPage(ctx context.Context, q LetterQuery) (LetterPage, error) {
+func (o *letters) LetterPage(ctx context.Context, q LetterQuery) (LetterPage, error) {
 	p := LetterPage{Letters: []Letter{}}
 	limit, err := limited(q.Limit, pageSize, maxPageSize)
 	if err != nil {
@@ -73,7 +146,7 @@ func (o *Operator) LetterPage(ctx context.Context, q LetterQuery) (LetterPage, e
 		list, err := o.Letters(ctx, q.LetterFilter)
 		return LetterPage{Letters: list}, err
 	}
-	found, next, err := o.redrives().Page(ctx, o.selection(q.LetterFilter), q.Cursor, limit)
+	found, next, err := o.redrives.Page(ctx, o.selection(q.LetterFilter), q.Cursor, limit)
 	for _, f := range found {
 		p.Letters = append(p.Letters, asLetter(f))
 	}
@@ -85,9 +158,9 @@ func (o *Operator) LetterPage(ctx context.Context, q LetterQuery) (LetterPage, e
 var errEnough = errors.New("enough")
 
 // LetterGroups counts dead letters by reason.
-func (o *Operator) LetterGroups(ctx context.Context, f LetterFilter) (LetterGroups, error) {
+func (o *letters) LetterGroups(ctx context.Context, f LetterFilter) (LetterGroups, error) {
 	groups, n := map[deadletter.Reason]*LetterGroup{}, 0
-	err := o.redrives().List(ctx, o.selection(f), func(l deadletter.Facts) error {
+	err := o.redrives.List(ctx, o.selection(f), func(l deadletter.Facts) error {
 		if n++; n > maxCount {
 			return errEnough
 		}
@@ -117,8 +190,8 @@ func (o *Operator) LetterGroups(ctx context.Context, f LetterFilter) (LetterGrou
 }
 
 // Letter shows a dead letter with its body.
-func (o *Operator) Letter(ctx context.Context, id string) (Letter, error) {
-	full, err := o.redrives().Show(ctx, id)
+func (o *letters) Letter(ctx context.Context, id string) (Letter, error) {
+	full, err := o.redrives.Show(ctx, id)
 	if err != nil {
 		return Letter{}, kind(err)
 	}
@@ -129,13 +202,13 @@ func (o *Operator) Letter(ctx context.Context, id string) (Letter, error) {
 }
 
 // Redrive sends the next selected dead letters again.
-func (o *Operator) Redrive(ctx context.Context, r LetterOrder) (LetterResult, error) {
-	return r.do(ctx, o.selection(r.LetterFilter), o.redrives().Redrive)
+func (o *letters) Redrive(ctx context.Context, r LetterOrder) (LetterResult, error) {
+	return r.do(ctx, o.selection(r.LetterFilter), o.redrives.Redrive)
 }
 
 // Drop deletes the next selected dead letters for good.
-func (o *Operator) Drop(ctx context.Context, r LetterOrder) (LetterResult, error) {
-	return r.do(ctx, o.selection(r.LetterFilter), o.redrives().Drop)
+func (o *letters) Drop(ctx context.Context, r LetterOrder) (LetterResult, error) {
+	return r.do(ctx, o.selection(r.LetterFilter), o.redrives.Drop)
 }
 
 func (r LetterOrder) do(ctx context.Context, of redrive.Selection,

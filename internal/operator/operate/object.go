@@ -37,9 +37,17 @@ type ObjectProgress struct {
 	Changed bool      `json:"changed,omitempty"` // aborted or reset by this order
 }
 
+// objectReads says how far objects of many documents were read.
+type objectReads struct {
+	layout
+	records
+
+	Journal journal.Journal
+}
+
 // Object says how far an object was read, aborts that, or forgets its sequencer. An abort applies
 // to the object that is there now. A newer object with the same key is read.
-func (o *Operator) Object(ctx context.Context, order ObjectOrder) (ObjectResult, error) {
+func (o *objectReads) Object(ctx context.Context, order ObjectOrder) (ObjectResult, error) {
 	result := ObjectResult{Sinks: []ObjectProgress{}}
 	place, ok := strings.CutPrefix(order.Object, "s3://")
 	bucket, key, _ := strings.Cut(place, "/")
@@ -75,7 +83,7 @@ func (o *Operator) Object(ctx context.Context, order ObjectOrder) (ObjectResult,
 
 // change aborts or resets. If a slice is being read in the meantime, its progress is refused, and
 // the next read of its message sees the change.
-func (o *Operator) change(ctx context.Context, row shard.Row, p *ObjectProgress, order ObjectOrder) error {
+func (o *objectReads) change(ctx context.Context, row shard.Row, p *ObjectProgress, order ObjectOrder) error {
 	by, step := order.By, journal.Aborted
 	if order.Why != "" {
 		by += ": " + order.Why

@@ -113,7 +113,7 @@ func TestPublishTellsHowFarItCame(t *testing.T) {
 		}
 		return nil
 	}
-	got, err := g.Publish(t.Context(), operate.Publication{Messages: outgoing(put("a", 1), put("a", 2), put("a", 3))})
+	got, err := g.API().Publish(t.Context(), operate.Publication{Messages: outgoing(put("a", 1), put("a", 2), put("a", 3))})
 	if err == nil || got.Messages != 1 || !strings.Contains(err.Error(), "message 1") ||
 		!strings.Contains(err.Error(), "no connection") {
 		t.Errorf("got %+v, error %v; want one sent and the second named", got, err)
@@ -507,8 +507,8 @@ func TestExplanationsAndListsHoldNoContent(t *testing.T) {
 	secret := `{"type":"doc.changed","subject":"a","sequence":"1","data":{"title":"secret"}}`
 	g.hold("f", secret)
 	g.die(strings.Replace(secret, `"1"`, `"2"`, 1), deadletter.RejectedBySink)
-	x := usecasetest.Must(g.Explain(t.Context(), "content#a"))(t)
-	list := usecasetest.Must(g.Letters(t.Context(), operate.LetterFilter{}))(t)
+	x := usecasetest.Must(g.API().Explain(t.Context(), "content#a"))(t)
+	list := usecasetest.Must(g.API().Letters(t.Context(), operate.LetterFilter{}))(t)
 	for _, v := range []any{x, list} {
 		text, err := json.Marshal(v)
 		if err != nil || bytes.Contains(text, []byte("secret")) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -42,17 +43,26 @@ type PauseChange struct {
 	Pause   *Pause `json:"pause,omitempty"` // nil if not paused; after a resume, the pause that ended
 }
 
-func (o *Operator) pauseOf(h shard.Row) *Pause {
+// pauseOf returns the pause of a health row, or nil.
+func pauseOf(retry config.Retry, h shard.Row) *Pause {
 	if h.PausedAt == 0 {
 		return nil
 	}
 	since := h.PausedAt.Time()
-	return &Pause{Since: since, By: h.PausedBy, Why: h.PausedWhy, DeadFrom: since.Add(o.Config.Retry.DeadDeadline)}
+	return &Pause{Since: since, By: h.PausedBy, Why: h.PausedWhy, DeadFrom: since.Add(retry.DeadDeadline)}
 }
 
-// Pause stops all claims for sinks until [Operator.Resume]. Turns that have already claimed still
+// pauser pauses and resumes sinks.
+type pauser struct {
+	layout
+	records
+
+	Journal journal.Journal
+}
+
+// Pause stops all claims for sinks until Resume. Turns that have already claimed still
 // write, for some seconds. If it fails, the result says what was done before the error.
-func (o *Operator) Pause(ctx context.Context, p PauseOrder) (PauseResult, error) {
+func (o *pauser) Pause(ctx context.Context, p PauseOrder) (PauseResult, error) {
 	return o.each(ctx, p, "pause", func(name string, h shard.Row) (PauseChange, error) {
 		now := shard.MicrosOf(o.Clock.Now())
 		w := shard.Pause(name, now, p.By, p.Why)
@@ -69,7 +79,7 @@ func (o *Operator) Pause(ctx context.Context, p PauseOrder) (PauseResult, error)
 			return PauseChange{}, fmt.Errorf("it may be paused or not, ask status: %w", err)
 		}
 		// A try without an answer may have been applied, so compare the time with this order's.
-		c := PauseChange{Sink: name, Changed: h.PausedAt == now, Pause: o.pauseOf(h)}
+		c := PauseChange{Sink: name, Changed: h.PausedAt == now, Pause: pauseOf(o.Config.Retry, h)}
 		if c.Changed {
 			o.audit(journal.Paused, name, p)
 		}
@@ -79,7 +89,7 @@ func (o *Operator) Pause(ctx context.Context, p PauseOrder) (PauseResult, error)
 
 // Resume ends pauses. The waiting documents are written slowly at first, and soon faster. If it
 // fails, the result says what was done before the error.
-func (o *Operator) Resume(ctx context.Context, p PauseOrder) (PauseResult, error) {
+func (o *pauser) Resume(ctx context.Context, p PauseOrder) (PauseResult, error) {
 	return o.each(ctx, p, "resume", func(name string, h shard.Row) (PauseChange, error) {
 		if h.PausedAt == 0 {
 			return PauseChange{Sink: name}, nil
@@ -95,12 +105,12 @@ func (o *Operator) Resume(ctx context.Context, p PauseOrder) (PauseResult, error
 			return PauseChange{}, fmt.Errorf("it may be paused or not, ask status: %w", err)
 		}
 		o.audit(journal.Resumed, name, p)
-		return PauseChange{Sink: name, Changed: true, Pause: o.pauseOf(h)}, nil
+		return PauseChange{Sink: name, Changed: true, Pause: pauseOf(o.Config.Retry, h)}, nil
 	})
 }
 
 // each does something with the health row of every sink of an order.
-func (o *Operator) each(ctx context.Context, p PauseOrder, doing string,
+func (o *pauser) each(ctx context.Context, p PauseOrder, doing string,
 	do func(name string, h shard.Row) (PauseChange, error),
 ) (PauseResult, error) {
 	result := PauseResult{Sinks: []PauseChange{}}
@@ -129,7 +139,7 @@ func (o *Operator) each(ctx context.Context, p PauseOrder, doing string,
 	return result, errors.Join(failed...)
 }
 
-func (o *Operator) audit(step journal.Step, name string, p PauseOrder) {
+func (o *pauser) audit(step journal.Step, name string, p PauseOrder) {
 	detail := "by " + p.By
 	if p.Why != "" {
 		detail += ": " + p.Why

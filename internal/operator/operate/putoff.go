@@ -33,7 +33,7 @@ func putOffUntil(retry config.Retry, health shard.Row, now shard.Micros) time.Ti
 // putOff counts the messages of a sink that are invisible in its queues but in none of these
 // flights. It reads at most maxManifests flights. It also counts the messages of flights that it
 // does not or cannot read, so it may count too many, but never too few.
-func (o *Operator) putOff(ctx context.Context, sink string, queues []QueueStatus, flights []flight.Stored) (n int) {
+func (o *reporter) putOff(ctx context.Context, sink string, queues []QueueStatus, flights []flight.Stored) (n int) {
 	for _, q := range queues {
 		if q.Sink == sink {
 			n += q.InFlight

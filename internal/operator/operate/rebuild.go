@@ -54,8 +54,16 @@ type RebuildProgress struct {
 // usually.
 const eventual = 15 * time.Second
 
-// rebuilder returns the service that rebuilds a sink, or why the sink cannot be rebuilt.
-func (o *Operator) rebuilder(name string) (*rebuild.Service, error) {
+// rebuilder rebuilds the indices of sinks.
+type rebuilder struct {
+	engines
+	depths
+
+	running underway
+}
+
+// service returns the service that rebuilds a sink, or why the sink cannot be rebuilt.
+func (o *rebuilder) service(name string) (*rebuild.Service, error) {
 	if o.Sinks[name] == nil {
 		if err := o.Unread[name]; err != nil {
 			return nil, inputf("sink %s cannot be reached from here: %w", name, err)
@@ -82,7 +90,7 @@ func (o *Operator) rebuilder(name string) (*rebuild.Service, error) {
 }
 
 // Rebuild does a step of a rebuild, or says where the first one begins.
-func (o *Operator) Rebuild(ctx context.Context, r RebuildOrder) (RebuildStep, error) {
+func (o *rebuilder) Rebuild(ctx context.Context, r RebuildOrder) (RebuildStep, error) {
 	err := cmp.Or(named(r.By), rated(r.Rate, "documents"),
 		want(r.Keep >= 0 && (r.Allow == nil || *r.Allow >= 0), "keep and allow: want 0 or more"))
 	if err != nil {
@@ -92,7 +100,7 @@ func (o *Operator) Rebuild(ctx context.Context, r RebuildOrder) (RebuildStep, er
 	if err != nil {
 		return RebuildStep{}, err
 	}
-	s, err := o.rebuilder(name)
+	s, err := o.service(name)
 	if err != nil {
 		return RebuildStep{}, err
 	}
@@ -149,7 +157,7 @@ func RebuildResult(sink string, s job.State, err error) (RebuildProgress, error)
 }
 
 // rebuilt returns the sink of an order.
-func (o *Operator) rebuilt(ctx context.Context, r RebuildOrder) (string, error) {
+func (o *rebuilder) rebuilt(ctx context.Context, r RebuildOrder) (string, error) {
 	if r.From != nil {
 		return r.Sink, o.has(r.Sink)
 	}
@@ -164,7 +172,7 @@ func (o *Operator) rebuilt(ctx context.Context, r RebuildOrder) (string, error) 
 	if r.Sink != "" {
 		return r.Sink, o.has(r.Sink)
 	}
-	all, err := o.Rebuilds(ctx)
+	all, err := o.running.Rebuilds(ctx)
 	switch {
 	case err != nil:
 		return "", err
@@ -176,8 +184,14 @@ func (o *Operator) rebuilt(ctx context.Context, r RebuildOrder) (string, error) 
 	return all[0].Sink, nil
 }
 
+// underway knows the rebuilds that are under way.
+type underway struct {
+	layout
+	records
+}
+
 // Rebuilds lists the rebuilds that are under way, by sink. It reads only the table.
-func (o *Operator) Rebuilds(ctx context.Context) ([]RebuildProgress, error) {
+func (o *underway) Rebuilds(ctx context.Context) ([]RebuildProgress, error) {
 	out := []RebuildProgress{}
 	for _, name := range o.sinks() {
 		s := rebuild.Service{Shards: o.Shards, SinkName: name, Config: o.Config, Clock: o.Clock}

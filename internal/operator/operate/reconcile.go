@@ -4,11 +4,10 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"slices"
-	"strings"
 
 	"github.com/lullhq/lull/internal/pipeline/reconcile"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/source"
 )
 
 // ReconcileOrder asks for one page of comparing a collection with its rows.
@@ -59,9 +58,16 @@ const (
 	MaxSample = 10_000
 )
 
+// comparer compares sinks with rows and with exports.
+type comparer struct {
+	engines
+
+	Sources *source.Set
+}
+
 // Reconcile compares a page of a collection with its rows and repairs the differences that need
 // nothing from the source.
-func (o *Operator) Reconcile(ctx context.Context, r ReconcileOrder) (ReconcilePage, error) {
+func (o *comparer) Reconcile(ctx context.Context, r ReconcileOrder) (ReconcilePage, error) {
 	name, err := o.auditedSink(r.Collection, r.Sink)
 	limit, wrong := limited(r.Limit, reconcile.MaxPage/2, reconcile.MaxPage)
 	err = cmp.Or(named(r.By), wrong,
@@ -86,36 +92,6 @@ func (o *Operator) Reconcile(ctx context.Context, r ReconcileOrder) (ReconcilePa
 		}
 	}
 	return page, kind(err)
-}
-
-// auditedSink returns the sink of a collection. It refuses a sink that this program cannot read and
-// write.
-func (o *Operator) auditedSink(c shard.Collection, wanted string) (string, error) {
-	name, err := o.sinkOf(c, wanted)
-	return name, cmp.Or(belongs(c), err, o.reached(name, c))
-}
-
-// reached refuses a sink that this program cannot read and write.
-func (o *Operator) reached(name string, c shard.Collection) error {
-	return want(o.Readers[name] != nil && o.Sinks[name] != nil,
-		"sink %s of collection %s cannot be read from here", name, c)
-}
-
-// sinkOf returns the wanted sink of a collection. If wanted is empty, the collection must have only
-// one.
-func (o *Operator) sinkOf(c shard.Collection, wanted string) (string, error) {
-	all := o.Config.SinksFor(string(c))
-	name, known := cmp.Or(wanted, all[0]), strings.Join(all, ", ")
-	return name, cmp.Or(
-		want(wanted != "" || len(all) == 1, "collection %s is in the sinks %s: name one of them (--sink)", c, known),
-		want(slices.Contains(all, name), "sink %s: collection %s is in sink %s", name, c, known))
-}
-
-func (o *Operator) looker(name string) reconcile.Looker {
-	return reconcile.Looker{
-		Shards: o.Shards, Reader: o.Readers[name], SinkName: name, Config: o.Config, Clock: o.Clock, Off: o.Off,
-		Parallel: o.Parallel,
-	}
 }
 
 func asReconcileLine(l reconcile.Line) ReconcileLine {

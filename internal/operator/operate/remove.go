@@ -5,12 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
-	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/pipeline/reconcile"
-	"github.com/lullhq/lull/internal/seam/rows"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -47,10 +43,13 @@ type Removed struct {
 // maxRemove is how many documents one order may name.
 const maxRemove = 1000
 
+// remover removes documents that the source does not have.
+type remover struct{ engines }
+
 // Remove deletes documents from the sink that the source does not have. It skips a document that
 // changed since the audit saw it, or that is in motion. The delete is committed as a version just
 // above the one seen, so it never removes anything newer.
-func (o *Operator) Remove(ctx context.Context, r RemoveOrder) (Removed, error) {
+func (o *remover) Remove(ctx context.Context, r RemoveOrder) (Removed, error) {
 	name, err := o.auditedSink(r.Collection, r.Sink)
 	run, wrong := runOf(r.Run)
 	err = cmp.Or(err, wrong, named(r.By),
@@ -99,15 +98,8 @@ func became(done string, err error) (string, error) {
 	return failed, err
 }
 
-func (o *Operator) reconciler(name string) *reconcile.Service {
-	return &reconcile.Service{
-		Looker: o.looker(name), Scanner: o.Scanner, Sink: o.Sinks[name], Journal: o.Journal,
-		NewToken: rows.NewToken,
-	}
-}
-
 // removal returns the order key with which to delete a document; see removalKey.
-func (o *Operator) removal(row shard.Row, c shard.InSink, seen ReconcileCopy, run shard.Run) (shard.OrderKey, error) {
+func (o *remover) removal(row shard.Row, c shard.InSink, seen ReconcileCopy, run shard.Run) (shard.OrderKey, error) {
 	ours, err := shard.ParseOrderKey(seen.OrderKey)
 	if err != nil {
 		ours = ""
@@ -128,7 +120,7 @@ func (o *Operator) removal(row shard.Row, c shard.InSink, seen ReconcileCopy, ru
 
 // removalKey returns the version that lull has, as an event of this run. A document that lull did
 // not write has no version. Its delete is below every event.
-func (o *Operator) removalKey(c shard.Collection, was shard.OrderKey, run shard.Run) (shard.OrderKey, error) {
+func (o *remover) removalKey(c shard.Collection, was shard.OrderKey, run shard.Run) (shard.OrderKey, error) {
 	if was == "" {
 		first, err := o.firstVersion(c, 0)
 		if err != nil {
@@ -146,36 +138,4 @@ func (o *Operator) removalKey(c shard.Collection, was shard.OrderKey, run shard.
 		err = fmt.Errorf("its version is of a later run, %s", was)
 	}
 	return k, err
-}
-
-// firstVersion returns the smallest version of a class, or of the collection's class if class is 0.
-func (o *Operator) firstVersion(c shard.Collection, class shard.Class) (v shard.Version, err error) {
-	if class == 0 {
-		class, err = o.classOf(c)
-	}
-	if err != nil {
-		return v, err
-	}
-	return shard.FirstVersion(class)
-}
-
-// classOf returns the class of a collection's versions, if the settings allow only one.
-func (o *Operator) classOf(c shard.Collection) (shard.Class, error) {
-	var found shard.Class
-	// The sources of the collection first, then all.
-	for _, sources := range [][]config.Source{
-		o.Config.SourcesOf(string(c)), slices.Collect(maps.Values(o.Config.Sources)),
-	} {
-		for _, s := range sources {
-			class, err := shard.ParseClass(string(s.Class))
-			if err != nil || found != 0 && class != found {
-				return 0, fmt.Errorf("nothing says which versions collection %s has: its sources have several classes", c)
-			}
-			found = class
-		}
-		if found != 0 {
-			return found, nil
-		}
-	}
-	return 0, fmt.Errorf("no source says which versions collection %s has", c)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/source"
 )
 
 // ArchiveRange selects the messages of the archive that lull received at From or later, and before
@@ -42,8 +43,19 @@ type ReplayOrder struct {
 // ReplayStep is the result of one step.
 type ReplayStep = replay.Step
 
+// replayer sends the messages of the archive again.
+type replayer struct {
+	layout
+	records
+	sender
+
+	Archive archive.Store // nil if the stack archives nothing
+	Sources *source.Set
+	Journal journal.Journal
+}
+
 // checkReplay refuses an order that no step can follow.
-func (o *Operator) checkReplay(r ReplayOrder) error {
+func (o *replayer) checkReplay(r ReplayOrder) error {
 	_, known := o.Config.Sources[r.Source]
 	_, wrong := runOf(r.Run)
 	return cmp.Or(wrong, r.check(), o.archives(), named(r.By),
@@ -51,7 +63,7 @@ func (o *Operator) checkReplay(r ReplayOrder) error {
 }
 
 // Archived adds up what the archive has of a time.
-func (o *Operator) Archived(ctx context.Context, r ReplayOrder) (archive.Size, error) {
+func (o *replayer) Archived(ctx context.Context, r ReplayOrder) (archive.Size, error) {
 	if err := o.checkReplay(r); err != nil {
 		return archive.Size{}, err
 	}
@@ -63,7 +75,7 @@ func (o *Operator) Archived(ctx context.Context, r ReplayOrder) (archive.Size, e
 }
 
 // Replay does the next step of a replay.
-func (o *Operator) Replay(ctx context.Context, r ReplayOrder) (ReplayStep, error) {
+func (o *replayer) Replay(ctx context.Context, r ReplayOrder) (ReplayStep, error) {
 	run, _ := runOf(r.Run)
 	limit, wrong := limited(r.Limit, replay.MaxStep, replay.MaxStep)
 	if err := cmp.Or(o.checkReplay(r), wrong); err != nil {
@@ -89,7 +101,7 @@ func (o *Operator) Replay(ctx context.Context, r ReplayOrder) (ReplayStep, error
 }
 
 // archives returns an error if the stack has no archive.
-func (o *Operator) archives() error {
+func (o *replayer) archives() error {
 	return want(o.Archive != nil,
 		"archive.keep: nothing is archived here: set it to how long, such as 14d, and deploy")
 }

@@ -37,16 +37,24 @@ type Resetted struct {
 // errBusy says that the document is in motion, so the reset has to be tried later.
 var errBusy = errors.New("nothing was changed")
 
+// resetter resets documents.
+type resetter struct {
+	layout
+	records
+
+	Journal journal.Journal
+}
+
 // Reset makes the versions of a document from To on new again (design section 5, RESET). It is
 // refused while the document is in motion, or if To is not below the committed version. The
 // document stays in the sink until the upstream sends one of those versions. The committed version
 // is taken back: it is not accepted again until a reset names exactly that version as To.
-func (o *Operator) Reset(ctx context.Context, r ResetOrder) (Resetted, error) {
+func (o *resetter) Reset(ctx context.Context, r ResetOrder) (Resetted, error) {
 	if err := named(r.By); err != nil {
 		return Resetted{}, err
 	}
 	// A sink that was away may not have the version at all.
-	all, err := eachRow(o, r.Key, func(row shard.DocID) (Resetted, error) {
+	all, err := eachRow(o.layout, r.Key, func(row shard.DocID) (Resetted, error) {
 		r.Key = row
 		return o.reset(ctx, r)
 	})
@@ -57,7 +65,7 @@ func (o *Operator) Reset(ctx context.Context, r ResetOrder) (Resetted, error) {
 	return all[0], nil
 }
 
-func (o *Operator) reset(ctx context.Context, r ResetOrder) (Resetted, error) {
+func (o *resetter) reset(ctx context.Context, r ResetOrder) (Resetted, error) {
 	table := o.table()
 	row, err := table.One(ctx, r.Key, shard.Consistent)
 	if err != nil {
@@ -176,7 +184,7 @@ func floorOf(committed shard.OrderKey, r ResetOrder) (shard.OrderKey, error) {
 }
 
 // newestEpoch returns the newest epoch of the sources that may feed a collection.
-func (o *Operator) newestEpoch(c shard.Collection) (epoch uint32) {
+func (o *resetter) newestEpoch(c shard.Collection) (epoch uint32) {
 	for _, s := range o.Config.SourcesOf(string(c)) {
 		epoch = max(epoch, s.Epoch)
 	}

@@ -113,7 +113,7 @@ func TestResetKnowsItsOwnWriteAndNoOther(t *testing.T) {
 	g.Shards = between{g.rig.Shards, func() {
 		g.hold("g", strings.Replace(absurd("a"), `"data"`, `"mode":"resync","resyncrun":"01ARZ3NDEKTSV4RRFFQ69G5FAV","data"`, 1))
 	}}
-	if _, err := g.Reset(t.Context(), order); err == nil || !strings.Contains(err.Error(), "changed meanwhile") {
+	if _, err := g.API().Reset(t.Context(), order); err == nil || !strings.Contains(err.Error(), "changed meanwhile") {
 		t.Errorf("beside a newer version: %v, want it to be refused", err)
 	}
 	g.commit(g.hold("h", absurd("b")), `{}`)
@@ -121,11 +121,11 @@ func TestResetKnowsItsOwnWriteAndNoOther(t *testing.T) {
 	g.Shards = between{g.rig.Shards, func() {
 		other := *g.Operator
 		other.Shards = g.rig.Shards
-		if _, err := other.Reset(t.Context(), order); err != nil {
+		if _, err := other.API().Reset(t.Context(), order); err != nil {
 			t.Error(err)
 		}
 	}}
-	if got, err := g.Reset(t.Context(), order); err != nil || got.To != "1" {
+	if got, err := g.API().Reset(t.Context(), order); err != nil || got.To != "1" {
 		t.Errorf("after a lost answer: %+v, %v; want it done", got, err)
 	}
 }
@@ -170,7 +170,7 @@ func TestARowRemembersABoundedNumberOfVersions(t *testing.T) {
 	for v := 100 + shard.MaxTakenBack; v > 99; v-- {
 		g.commit(g.hold("f", put("a", v)), `{}`)
 		before := g.rig.Row("content#a")
-		_, err := g.Reset(t.Context(), order)
+		_, err := g.API().Reset(t.Context(), order)
 		if full := v == 100; full != (err != nil) || full && !strings.Contains(err.Error(), "--to (101, 102, 103,") {
 			t.Fatalf("version %d: %v", v, err)
 		}
@@ -246,7 +246,7 @@ func TestExplainSaysThatACommittedVersionIsFarAhead(t *testing.T) {
 	g.commit(g.hold("f", put("a", 7)), `{}`)
 	g.commit(g.hold("g", put("b", 6)), `{}`)
 	for doc, far := range map[shard.DocID]bool{"content#a": true, "content#b": false} {
-		x, err := g.Explain(t.Context(), doc)
+		x, err := g.API().Explain(t.Context(), doc)
 		if err != nil || (x.State == operate.StateFarAhead) != far {
 			t.Errorf("%s: explained as %q, %v", doc, x.Sentence, err)
 		}

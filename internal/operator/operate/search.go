@@ -3,13 +3,61 @@ package operate
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
+
+// documents reads documents from the sinks.
+type documents struct{ engines }
+
+// Document is a document as its sink holds it.
+type Document struct {
+	ID         string          `json:"id"`
+	Collection string          `json:"collection"`
+	Sink       string          `json:"sink,omitempty"` // the sink that holds it; empty if the question names it
+	Version    string          `json:"version"`
+	OrderKey   string          `json:"order_key"`
+	Fence      int64           `json:"fence"`
+	Indexed    time.Time       `json:"indexed_at,omitzero"`
+	Document   json.RawMessage `json:"document"`
+}
+
+// Get reads a document back.
+func (o *documents) Get(ctx context.Context, key shard.DocID) (Document, error) {
+	if _, err := o.rows(key); err != nil {
+		return Document{}, err
+	}
+	name := o.Config.SinkOf(key)
+	r, err := o.reader(name)
+	switch {
+	case errors.Is(err, ErrWriteOnly):
+		return Document{}, inputf("sink %s is a %s: %w", name, o.Config.Sinks[name].Kind, ErrWriteOnly)
+	case err != nil:
+		return Document{}, inputf("sink %s of collection %s cannot be read from here", name, key.Collection())
+	}
+	s, found, err := r.Get(ctx, key.Plain())
+	switch {
+	case err != nil:
+		return Document{}, fmt.Errorf("get %s: %w", key, err)
+	case !found:
+		return Document{}, fmt.Errorf("%s: %w in sink %s", key, ErrNotFound, name)
+	}
+	return asDocument(s, name), nil
+}
+
+// asDocument converts a document of a sink to the form that people see.
+func asDocument(s sink.Stored, name string) Document {
+	return Document{
+		ID: s.Doc.ID(), Collection: string(s.Doc.Collection()), Sink: name, Version: s.Version, OrderKey: s.Key,
+		Fence: int64(s.Fence), Indexed: s.Indexed, Document: s.Document,
+	}
+}
 
 // The bounds of a search.
 const (
@@ -19,9 +67,27 @@ const (
 	maxPathLen = 1024 // bytes of a field's name
 )
 
+// Search is a plain search.
+type Search struct {
+	Text       string           `json:"text"`
+	Field      string           `json:"field,omitempty"`      // with dots between nested names; empty for all
+	Collection shard.Collection `json:"collection,omitempty"` // empty for all
+	Prefix     bool             `json:"prefix,omitempty"`     // the last word may be the beginning of one
+	Limit      int              `json:"limit,omitempty"`      // hits of each sink, 1 to 1,000; 0 is 10
+}
+
+// Found is the result of a search: the best hit of each sink, then the second best of each, and so
+// on.
+type Found struct {
+	Hits []Document `json:"hits"`
+	More bool       `json:"more,omitempty"` // there are more than the limit
+	// Notes name the sinks that were not searched, and why.
+	Notes []string `json:"notes,omitempty"`
+}
+
 // Search asks every sink that can hold the collection, and takes the best hits of the sinks in
 // turn.
-func (o *Operator) Search(ctx context.Context, q Search) (Found, error) {
+func (o *documents) Search(ctx context.Context, q Search) (Found, error) {
 	found := Found{Hits: []Document{}}
 	limit, wrong := limited(q.Limit, hits, maxHits)
 	err := cmp.Or(
@@ -67,14 +133,14 @@ func (d Document) key() shard.DocID { return shard.DocID(d.Collection + "#" + d.
 
 // searched returns the sinks to search: the first sink of the collection, or all sinks if it is
 // empty.
-func (o *Operator) searched(c shard.Collection) []string {
+func (o *documents) searched(c shard.Collection) []string {
 	if c != "" {
 		return o.Config.SinksFor(string(c))[:1]
 	}
 	return o.sinks()
 }
 
-func (o *Operator) searchIn(ctx context.Context, name string, q sink.Query) (docs []Document, err error) {
+func (o *documents) searchIn(ctx context.Context, name string, q sink.Query) (docs []Document, err error) {
 	r, err := o.reader(name)
 	var list []sink.Stored
 	if err == nil {

@@ -25,7 +25,7 @@ type Unsearchable struct {
 }
 
 // Unsearchable asks the sink.
-func (o *Operator) Unsearchable(ctx context.Context, q UnsearchableQuery) (u Unsearchable, err error) {
+func (o *comparer) Unsearchable(ctx context.Context, q UnsearchableQuery) (u Unsearchable, err error) {
 	name, err := o.auditedSink(q.Collection, q.Sink)
 	if err != nil {
 		return u, err

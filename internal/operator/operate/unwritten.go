@@ -10,6 +10,7 @@ import (
 	"github.com/lullhq/lull/internal/seam/flight"
 	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/source"
 )
 
 // Unwritten is the newest version of a document that its sink does not have.
@@ -23,9 +24,18 @@ type Unwritten struct {
 	Why      string          `json:"why,omitempty"`
 }
 
+// unwritten finds versions that the sinks do not have.
+type unwritten struct {
+	records
+	manifests
+	parked
+
+	Sources *source.Set
+}
+
 // Unwritten finds the newest version that waits in a flight or is a dead letter. It returns
 // ErrNotFound if there is no such version.
-func (o *Operator) Unwritten(ctx context.Context, key shard.DocID) (Unwritten, error) {
+func (o *unwritten) Unwritten(ctx context.Context, key shard.DocID) (Unwritten, error) {
 	if err := whole(key); err != nil {
 		return Unwritten{}, err
 	}
@@ -36,7 +46,7 @@ func (o *Operator) Unwritten(ctx context.Context, key shard.DocID) (Unwritten, e
 	return u, nil
 }
 
-func (o *Operator) newestUnwritten(ctx context.Context, key shard.DocID) (u Unwritten, err error) {
+func (o *unwritten) newestUnwritten(ctx context.Context, key shard.DocID) (u Unwritten, err error) {
 	row, err := o.table().One(ctx, key, shard.Consistent)
 	if err != nil {
 		return u, err
@@ -61,10 +71,12 @@ func (o *Operator) newestUnwritten(ctx context.Context, key shard.DocID) (u Unwr
 	if newest == nil {
 		return u, fmt.Errorf("no version waits or is a dead letter: %w", ErrNotFound)
 	}
-	l, err := o.Letter(ctx, newest.ID)
+	full, err := o.redrives.Show(ctx, newest.ID)
 	if err != nil {
-		return u, err
+		return u, kind(err)
 	}
+	l := asLetter(full.Facts)
+	l.Body, l.Attributes = full.Body, full.Attributes
 	at, _ := shard.ParseOrderKey(l.OrderKey) // newestLetter has parsed it
 	u, ok := o.unwritten(queue.Message{Body: l.Body, Attributes: l.Attributes, Sent: l.Sent}, key, at)
 	if !ok {
@@ -75,7 +87,7 @@ func (o *Operator) newestUnwritten(ctx context.Context, key shard.DocID) (u Unwr
 }
 
 // unwritten finds a version of a document in a message.
-func (o *Operator) unwritten(m queue.Message, key shard.DocID, at shard.OrderKey) (Unwritten, bool) {
+func (o *unwritten) unwritten(m queue.Message, key shard.DocID, at shard.OrderKey) (Unwritten, bool) {
 	for _, r := range o.Sources.Decode(m) {
 		e := r.Event
 		if r.Invalid != nil || r.Skip != "" || e.Doc != key || e.Key != at {

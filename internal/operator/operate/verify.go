@@ -39,7 +39,7 @@ type CheckedEvent struct {
 }
 
 // Check compares a page of an export with the sink. It only reads.
-func (o *Operator) Check(ctx context.Context, r CheckOrder) (Checked, error) {
+func (o *comparer) Check(ctx context.Context, r CheckOrder) (Checked, error) {
 	name, err := o.auditedSink(r.Collection, r.Sink)
 	if err != nil {
 		return Checked{}, err

@@ -98,8 +98,8 @@ var errAway = errors.New("the stack went away")
 // leaving is a stack that goes away after some calls. The last call takes effect, and has no
 // answer.
 type leaving struct {
-	*operate.Operator
-	b *bench
+	all operate.API
+	b   *bench
 }
 
 func (l leaving) call(err error) error {
@@ -110,27 +110,27 @@ func (l leaving) call(err error) error {
 }
 
 func (l leaving) Check(ctx context.Context, o operate.CheckOrder) (operate.Checked, error) {
-	a, err := l.Operator.Check(ctx, o)
+	a, err := l.all.Check(ctx, o)
 	return a, l.call(err)
 }
 
 func (l leaving) Publish(ctx context.Context, p operate.Publication) (operate.Published, error) {
-	a, err := l.Operator.Publish(ctx, p)
+	a, err := l.all.Publish(ctx, p)
 	return a, l.call(err)
 }
 
 func (l leaving) Reconcile(ctx context.Context, o operate.ReconcileOrder) (operate.ReconcilePage, error) {
-	a, err := l.Operator.Reconcile(ctx, o)
+	a, err := l.all.Reconcile(ctx, o)
 	return a, l.call(err)
 }
 
 func (l leaving) Remove(ctx context.Context, o operate.RemoveOrder) (operate.Removed, error) {
-	a, err := l.Operator.Remove(ctx, o)
+	a, err := l.all.Remove(ctx, o)
 	return a, l.call(err)
 }
 
 func (l leaving) SaveJob(ctx context.Context, s job.Lease) error {
-	return l.call(l.Operator.SaveJob(ctx, s))
+	return l.call(l.all.SaveJob(ctx, s))
 }
 
 // apply writes an event to row and sink, as index does, that long ago.
@@ -171,7 +171,7 @@ func (b *bench) verify(o verify.Order, text string, change ...func(*verify.Verif
 	b.Helper()
 	o.Collection = "content"
 	stack := b.operator().API()
-	stack = operatetest.API(stack, leaving{b.operator(), b})
+	stack = operatetest.API(stack, leaving{stack, b})
 	v := &verify.Verification{
 		Order: o, Stack: stack, Clock: clock.System{}, By: "ann", Open: export(text), Patience: 2 * time.Minute,
 	}

@@ -84,7 +84,7 @@ func (j *Jobbing) dropOne() {
 		}
 		order := operate.LetterOrder{By: "another"}
 		order.ID = all[j.dice.IntN(len(all))].ID
-		_, err := o.Drop(ctx, order)
+		_, err := o.API().Drop(ctx, order)
 		return err
 	}, func() {})
 }
@@ -121,7 +121,7 @@ func (j *Jobbing) renew(before int64) {
 	j.command(func(ctx context.Context, o *operate.Operator) error {
 		order := operate.LetterOrder{By: "the simulator"}
 		order.State = deadletter.Redriven
-		_, err := o.Redrive(ctx, order)
+		_, err := o.API().Redrive(ctx, order)
 		return err
 	}, func() { w.operator-- })
 }

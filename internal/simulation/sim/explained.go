@@ -37,7 +37,7 @@ func (w *World) checkExplained(doc shard.DocID, l *ledger) {
 		Clock: trueClock{&w.scheduler}, Readers: map[string]sink.Reader{p.name: heldReader{p.engine.docs, p.engine}},
 		Counts: func(context.Context) ([]operate.QueueStatus, error) { return nil, nil },
 	}
-	x, err := o.Explain(background, doc)
+	x, err := o.API().Explain(background, doc)
 	wrong := func(want string) {
 		w.oracle.violate("explain agrees with the oracle", fmt.Sprintf(
 			"%s: %s, want %s: %q, error %v (%s in the sink, %s committed)", doc, x.State, want, x.Sentence, err, l.inSink,

@@ -207,7 +207,7 @@ func (w *World) backfill(order operate.BackfillOrder, tries int) {
 	var err error
 	w.invoke("operator", w.cfg.Index.SinkDeadline+5*time.Second, func(ctx context.Context, v *invocation) {
 		o := w.operate(v, nil)
-		step, err = o.Backfill(ctx, order)
+		step, err = o.API().Backfill(ctx, order)
 	}, func(died error) {
 		begun := slices.ContainsFunc(
 			slices.Collect(w.table.rows.All()),

@@ -44,7 +44,7 @@ func (w *World) remove(seen operate.ReconcileCopy, run string, tries int) {
 			}
 			seen = operate.ReconcileCopy{Key: doc, OrderKey: s.Key, Fence: int64(s.Fence)}
 		}
-		got, err := o.Remove(ctx, operate.RemoveOrder{
+		got, err := o.API().Remove(ctx, operate.RemoveOrder{
 			Collection: doc.Collection(), Run: run, By: "the simulator",
 			Documents: []operate.ReconcileCopy{seen},
 		})

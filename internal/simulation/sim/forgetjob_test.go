@@ -62,7 +62,7 @@ func (a jobAPI) Forget(ctx context.Context, o operate.ForgetOrder) (step operate
 	hooked(a.j.edits.forget, &o)
 	err = a.call(ctx, func(ctx context.Context, op *operate.Operator) (err error) {
 		op.Dead = droppingStore{Store: op.Dead, j: a.j}
-		step, err = op.Forget(ctx, o)
+		step, err = op.API().Forget(ctx, o)
 		return err
 	})
 	if a.j.edits.forgot != nil {

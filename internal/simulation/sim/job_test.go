@@ -150,7 +150,7 @@ func (j *Jobbing) sleep(v *invocation) {
 func (a jobAPI) Backfill(ctx context.Context, o operate.BackfillOrder) (step operate.BackfillStep, err error) {
 	o.Limit = a.j.limit
 	err = a.call(ctx, func(ctx context.Context, op *operate.Operator) (err error) {
-		if step, err = op.Backfill(ctx, o); a.j.edits.backfill != nil {
+		if step, err = op.API().Backfill(ctx, o); a.j.edits.backfill != nil {
 			err = a.j.edits.backfill(err)
 		}
 		return err

@@ -17,15 +17,18 @@ import (
 )
 
 func (a jobAPI) Redrive(ctx context.Context, o operate.LetterOrder) (operate.LetterResult, error) {
-	return a.letters(ctx, o, (*operate.Operator).Redrive)
+	return a.letters(ctx, o, func(api operate.API) letterStep { return api.Redrive })
 }
 
 func (a jobAPI) Drop(ctx context.Context, o operate.LetterOrder) (operate.LetterResult, error) {
-	return a.letters(ctx, o, (*operate.Operator).Drop)
+	return a.letters(ctx, o, func(api operate.API) letterStep { return api.Drop })
 }
 
+// letterStep redrives or drops.
+type letterStep = operate.Operation[operate.LetterOrder, operate.LetterResult]
+
 func (a jobAPI) letters(ctx context.Context, o operate.LetterOrder,
-	do func(*operate.Operator, context.Context, operate.LetterOrder) (operate.LetterResult, error),
+	step func(operate.API) letterStep,
 ) (res operate.LetterResult, err error) {
 	from := o.From
 	o.Limit = a.j.limit
@@ -34,7 +37,7 @@ func (a jobAPI) letters(ctx context.Context, o operate.LetterOrder,
 		if op.Dead = (droppingStore{op.Dead, a.j, from}); a.j.edits.dead != nil {
 			op.Dead = a.j.edits.dead(op.Dead)
 		}
-		res, err = do(op, ctx, o)
+		res, err = step(op.API())(ctx, o)
 		return err
 	})
 	if hooked(a.j.edits.done, &res); err == nil {

@@ -31,9 +31,9 @@ func (w *World) pause(resume bool, then func()) {
 	w.invoke("operator", patience, func(ctx context.Context, v *invocation) {
 		o := w.operate(v, nil)
 		order := operate.PauseOrder{All: true, By: "the simulator", Why: "a test"}
-		do := o.Pause
+		do := o.API().Pause
 		if resume {
-			do = o.Resume
+			do = o.API().Resume
 		}
 		_, _ = do(ctx, order) // a failed command is tried again
 	}, func(error) {

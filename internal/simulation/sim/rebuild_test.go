@@ -150,7 +150,7 @@ func (b *Rebuilding) reconcile() {
 	w.invoke("operator", patience, func(ctx context.Context, v *invocation) {
 		o := w.operate(v, nil)
 		for r := (operate.ReconcileOrder{Collection: b.collection(), By: "the simulator"}); ; {
-			p, err := o.Reconcile(ctx, r)
+			p, err := o.API().Reconcile(ctx, r)
 			if err != nil || p.Next == nil {
 				return
 			}

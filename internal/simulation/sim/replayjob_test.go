@@ -17,7 +17,7 @@ import (
 
 func (a jobAPI) Archived(ctx context.Context, o operate.ReplayOrder) (size archive.Size, err error) {
 	err = a.call(ctx, func(ctx context.Context, op *operate.Operator) (err error) {
-		size, err = op.Archived(ctx, o)
+		size, err = op.API().Archived(ctx, o)
 		return err
 	})
 	if err == nil {
@@ -29,7 +29,7 @@ func (a jobAPI) Archived(ctx context.Context, o operate.ReplayOrder) (size archi
 func (a jobAPI) Replay(ctx context.Context, o operate.ReplayOrder) (step operate.ReplayStep, err error) {
 	o.Limit = a.j.limit
 	err = a.call(ctx, func(ctx context.Context, op *operate.Operator) (err error) {
-		step, err = op.Replay(ctx, o)
+		step, err = op.API().Replay(ctx, o)
 		return err
 	})
 	if err == nil {

@@ -82,7 +82,7 @@ func (w *World) reset(a Absurd, steps []resetStep, tries int) {
 			return // the absurd version is not committed yet
 		}
 		order := operate.ResetOrder{Key: doc, To: steps[0].to, By: "the simulator"}
-		_, _ = o.Reset(ctx, order) // if the document is busy, the command is tried again
+		_, _ = o.API().Reset(ctx, order) // if the document is busy, the command is tried again
 	}, func(error) {
 		// A reset without an answer may be applied later.
 		done := len(w.oracle.ledger(doc).took) > len(a.steps())-len(steps)

@@ -21,7 +21,7 @@ import (
 func (a jobAPI) Publish(ctx context.Context, p operate.Publication) (done operate.Published, err error) {
 	hooked(a.j.edits.publish, &p)
 	err = a.call(ctx, func(ctx context.Context, op *operate.Operator) (err error) {
-		done, err = op.Publish(ctx, p)
+		done, err = op.API().Publish(ctx, p)
 		return err
 	})
 	return done, err

@@ -18,7 +18,7 @@ import (
 func (a jobAPI) Reconcile(ctx context.Context, o operate.ReconcileOrder) (page operate.ReconcilePage, err error) {
 	o.Limit = a.j.limit
 	err = a.call(ctx, func(ctx context.Context, op *operate.Operator) (err error) {
-		page, err = op.Reconcile(ctx, o)
+		page, err = op.API().Reconcile(ctx, o)
 		return err
 	})
 	return page, err

@@ -18,3 +18,15 @@ func API(base operate.API, stack any) operate.API {
 	}
 	return base
 }
+
+// Late returns operations that ask stack for its operations at each call, so that a test may change
+// the stack in between.
+func Late(stack func() operate.API) (api operate.API) {
+	v := reflect.ValueOf(&api).Elem()
+	for i := range v.NumField() {
+		v.Field(i).Set(reflect.MakeFunc(v.Field(i).Type(), func(args []reflect.Value) []reflect.Value {
+			return reflect.ValueOf(stack()).Field(i).Call(args)
+		}))
+	}
+	return api
+}

@@ -1,0 +1,170 @@
+package operate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/operator/feed"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/queue"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/source"
+)
+
+// Publication is a list of messages to publish.
+type Publication struct {
+	Messages []queue.Outgoing `json:"messages"`
+	Lane     flight.Lane      `json:"lane,omitempty"` // empty: live, or bulk for resyncs
+	// Run, a ULID, makes all of them events of this resync run, and of Collection if that is set.
+	Run        string `json:"run,omitempty"`
+	Collection string `json:"collection,omitempty"`
+	// Sink, if set, limits them to this sink of their collections.
+	Sink string `json:"sink,omitempty"`
+	// Unchecked also sends messages that break the contract, as an upstream would. They become dead
+	// letters.
+	Unchecked bool `json:"unchecked,omitempty"`
+}
+
+// Published is the result of a publication. Refused messages were not sent.
+type Published struct {
+	Messages int       `json:"messages"`
+	Events   int       `json:"events"`
+	Refused  []Refusal `json:"refused,omitempty"`
+	// Sent are the events that were sent, the first thousand.
+	Sent []SentEvent `json:"sent,omitempty"`
+}
+
+// SentEvent is an event of a message that was sent.
+type SentEvent struct {
+	Message   int         `json:"message"` // the position of its message
+	Key       shard.DocID `json:"key,omitempty"`
+	Version   string      `json:"version,omitempty"`
+	Operation string      `json:"operation,omitempty"` // put or delete
+	Skip      string      `json:"skip,omitempty"`      // why the source skips it
+	Invalid   string      `json:"invalid,omitempty"`   // why it becomes a dead letter
+}
+
+// Refusal is a message that no queue took, or that breaks the contract.
+type Refusal struct {
+	Message int    `json:"message"` // its position
+	Why     string `json:"why"`
+}
+
+// publisher sends messages.
+type publisher struct {
+	layout
+	sender
+
+	Sources *source.Set
+	Clock   clock.Clock
+}
+
+// maxSentEvents is how many events an answer names.
+const maxSentEvents = 1000
+
+// Publish sends messages. It refuses and names a message that breaks the contract, and sends the
+// others.
+func (o *publisher) Publish(ctx context.Context, p Publication) (Published, error) {
+	var done Published
+	var run shard.Run
+	var wrong error
+	if p.Run != "" {
+		run, wrong = runOf(p.Run)
+	}
+	err := cmp.Or(
+		want(p.Lane == "" || p.Lane == flight.Live || p.Lane == flight.Bulk, "lane %q: want %s or %s", p.Lane,
+			flight.Live, flight.Bulk),
+		o.has(p.Sink), wrong)
+	if err != nil {
+		return done, err
+	}
+	for i, out := range p.Messages {
+		out, to, err := o.routed(p, out, run)
+		if err != nil {
+			done.Refused = append(done.Refused, Refusal{i, err.Error()})
+			continue
+		}
+		for _, sink := range to.Sinks() {
+			if p.Sink == "" || p.Sink == sink {
+				err = cmp.Or(err, queue.ErrorAt(o.send(ctx, sink, to.Lane, []queue.Outgoing{out}), 0))
+			}
+		}
+		switch {
+		case errors.Is(err, queue.ErrTooLarge):
+			done.Refused = append(done.Refused, Refusal{i, refusal(err).Error()})
+			continue
+		case err != nil:
+			return done, fmt.Errorf("publish message %d (%d before it were sent): %w", i, done.Messages, err)
+		}
+		done.Messages++
+		done.Events += len(to.Events)
+		done.Sent = append(done.Sent, sentEvents(i, to.Events[:min(len(to.Events), maxSentEvents-len(done.Sent))])...)
+	}
+	return done, nil
+}
+
+// routed returns the message in the form that the publication asks for, and its route. The error
+// says why the message cannot be sent.
+func (o *publisher) routed(p Publication, out queue.Outgoing, run shard.Run) (queue.Outgoing, feed.Route, error) {
+	out = out.Foreign() // receive believes the operator's role (ADR 0057), but an upstream wrote this
+	m := queue.Message{Body: out.Body, Attributes: out.Attributes, Sent: o.Clock.Now()}
+	if p.Run != "" {
+		marked, err := feed.Resync(o.Config, o.Sources, m, run, p.Collection)
+		if err != nil {
+			return out, feed.Route{}, err
+		}
+		out.Body, m.Body = marked.Body, marked.Body
+	}
+	if why := out.Refusal(); why != nil {
+		return out, feed.Route{}, refusal(why)
+	}
+	to := feed.RouteOf(o.Config, o.Sources, m)
+	to.Lane = cmp.Or(p.Lane, to.Lane)
+	if fault := to.Fault(); fault != nil && !p.Unchecked {
+		return out, to, fmt.Errorf("%s%w", o.decodedBy(m, to.Sink), fault)
+	}
+	if sinks := to.Sinks(); p.Sink != "" && !slices.Contains(sinks, p.Sink) {
+		return out, to, fmt.Errorf("it is not for sink %s, but for %s", p.Sink, strings.Join(sinks, ", "))
+	}
+	return out, to, nil
+}
+
+// decodedBy names the source that decodes a message which does not name its own. It is empty if the
+// message names one, or if there is only one source.
+func (o *publisher) decodedBy(m queue.Message, sink string) string {
+	names := slices.Sorted(maps.Keys(o.Config.Sources))
+	by := o.Sources.At(sink).SourceOf(m)
+	if _, named := m.Attributes[queue.AttrSource]; named || len(names) < 2 || by == "" {
+		return ""
+	}
+	return fmt.Sprintf("it names no source (of %s), so %s decodes it: ", strings.Join(names, ", "), by)
+}
+
+func sentEvents(message int, results []event.Result) (sent []SentEvent) {
+	for _, r := range results {
+		e := SentEvent{Message: message, Skip: r.Skip}
+		switch {
+		case r.Invalid != nil:
+			e.Key, e.Invalid = r.Invalid.Doc, r.Invalid.Error()
+		case r.Skip == "":
+			e.Key, e.Version, e.Operation = r.Event.Doc, r.Event.Version, string(r.Event.Op)
+		}
+		sent = append(sent, e)
+	}
+	return sent
+}
+
+// refusal adds the fix to the reason why no queue takes a message.
+func refusal(why error) error {
+	if errors.Is(why, queue.ErrTooLarge) {
+		return fmt.Errorf("%w: send the payload by dataref", why)
+	}
+	return why
+}
