@@ -17,8 +17,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// over is a ledger over a table.
-func over(s shard.Store) job.Ledger {
+// ledgerOf returns a ledger that stores its jobs in s.
+func ledgerOf(s shard.Store) job.Ledger {
 	return job.Ledger{Shards: s, Clock: clock.System{}, NewToken: rows.NewToken}
 }
 
@@ -26,7 +26,7 @@ func claim(id string) job.Claim {
 	return job.Claim{ID: id, Args: json.RawMessage(`{"to":7}`), First: json.RawMessage(`{"next":1}`), By: "ann"}
 }
 
-// before is a table that does something before a write.
+// before is a table that calls do before each write.
 type before struct {
 	shard.Store
 	do func(w shard.Write)
@@ -37,24 +37,24 @@ func (b before) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 	return b.Store.Write(ctx, w)
 }
 
-// behind is a clock that is behind.
+// behind is a clock that is a minute slow.
 type behind struct{ clock.Clock }
 
 func (b behind) Now() time.Time { return b.Clock.Now().Add(-time.Minute) }
 
-// The program that ran the job last has a clock that is ahead of this one.
+// The clock of the program that ran the job last is ahead of the clock of the next program.
 func TestAClockThatIsBehindContinuesAndDropsAJob(t *testing.T) {
 	t.Parallel()
 	shards := memory.NewShards()
-	late := over(shards)
+	late := ledgerOf(shards)
 	late.Clock = behind{clock.System{}}
 	for _, step := range []string{"continued", "dropped"} {
-		lease, err := over(shards).TakeJob(t.Context(), claim("count-a"))
+		lease, err := ledgerOf(shards).TakeJob(t.Context(), claim("count-a"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		lease.State.Phase = job.Stopped
-		if err = over(shards).EndJob(t.Context(), lease); err != nil {
+		if err = ledgerOf(shards).EndJob(t.Context(), lease); err != nil {
 			t.Fatal(err)
 		}
 		if step == "continued" {
@@ -65,20 +65,20 @@ func TestAClockThatIsBehindContinuesAndDropsAJob(t *testing.T) {
 			err = late.DropJob(t.Context(), "count-a")
 		}
 		if err != nil {
-			t.Errorf("it was not %s: %v", step, err)
+			t.Errorf("the job was not %s: %v", step, err)
 		}
 	}
 	if all, err := late.Jobs(t.Context()); err != nil || len(all) != 0 {
-		t.Errorf("it was not dropped: %+v, %v", all, err)
+		t.Errorf("the list has %+v, %v, want no job after the drop", all, err)
 	}
 }
 
-// The first try of START RUN has no answer, and arrives after the job was stopped.
+// The first try of START RUN gets no answer, and takes effect only after the job was stopped.
 func TestAStartThatArrivesLateDoesNotContinueAStoppedJob(t *testing.T) {
 	t.Parallel()
 	shards := memory.NewShards()
 	var first shard.Write
-	lease, err := over(before{shards, func(w shard.Write) {
+	lease, err := ledgerOf(before{shards, func(w shard.Write) {
 		if w.Transition == shard.STARTRUN {
 			first = w
 		}
@@ -87,15 +87,15 @@ func TestAStartThatArrivesLateDoesNotContinueAStoppedJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	if first.Doc != shard.RunRow("job-count-a") {
-		t.Fatalf("the last START RUN is of %s", first.Doc)
+		t.Fatalf("the last START RUN is for row %s, want job-count-a", first.Doc)
 	}
-	if err := over(shards).StopJob(t.Context(), "count-a", "bob"); err != nil {
+	if err := ledgerOf(shards).StopJob(t.Context(), "count-a", "bob"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := shards.Write(t.Context(), first); err == nil {
 		t.Error("the start was applied twice")
 	}
-	if err := over(shards).SaveJob(t.Context(), lease); !errors.Is(err, job.ErrLost) {
+	if err := ledgerOf(shards).SaveJob(t.Context(), lease); !errors.Is(err, job.ErrLost) {
 		t.Errorf("saved after it was stopped: %v", err)
 	}
 }
@@ -110,7 +110,7 @@ func TestAStepThatIsRepeatedKeepsItsLease(t *testing.T) {
 			defer close(ended)
 			time.Sleep(job.HoldFor + 30*time.Second)
 			if _, err := b.TakeJob(t.Context(), claim("count-a@b")); !errors.Is(err, job.ErrBusy) {
-				t.Errorf("another program took it: %v", err)
+				t.Errorf("another program got %v, want ErrBusy", err)
 			}
 		}()
 		var did []int
@@ -130,7 +130,7 @@ func TestAStepThatIsRepeatedKeepsItsLease(t *testing.T) {
 	})
 }
 
-// A program whose lease is lost does not repeat its step.
+// A program that lost its lease does not repeat its step.
 func TestAStoppedJobDoesNotRepeatItsStep(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -163,7 +163,7 @@ func TestLongLinesDoNotStopAJob(t *testing.T) {
 	}
 }
 
-// A cursor that does not fit leaves the job as it was before the step, with its error.
+// If the cursor is too large to store, the job fails, and its stored state is that before the step.
 func TestAJobThatIsTooLargeSaysSo(t *testing.T) {
 	t.Parallel()
 	b := ledger()
@@ -183,7 +183,7 @@ func TestAJobThatIsTooLargeSaysSo(t *testing.T) {
 	}
 	c := claim("grow-b")
 	c.Args = json.RawMessage(`"` + strings.Repeat("x", 400<<10) + `"`)
-	for range 2 { // the first refusal must not keep the lease
+	for range 2 { // the first refused claim must release the lease
 		if _, err := b.TakeJob(t.Context(), c); !errors.Is(err, job.ErrLarge) {
 			t.Errorf("got %.100v", err)
 		}
@@ -194,7 +194,7 @@ func TestAJobThatIsTooLargeSaysSo(t *testing.T) {
 func TestARowThatCannotBeReadIsListedAndDropped(t *testing.T) {
 	t.Parallel()
 	shards := memory.NewShards()
-	b := over(shards)
+	b := ledgerOf(shards)
 	for _, id := range []string{"count-a", "count-b"} {
 		lease, err := b.TakeJob(t.Context(), claim(id))
 		if err != nil {
@@ -224,7 +224,7 @@ func TestARowThatCannotBeReadIsListedAndDropped(t *testing.T) {
 	}
 }
 
-// Another program begins the oldest job again while the list makes room for a new one.
+// Another program begins the oldest job again while that job is removed from the list.
 func TestAJobThatRunsStaysInTheList(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -232,12 +232,12 @@ func TestAJobThatRunsStaysInTheList(t *testing.T) {
 		for i := range 50 {
 			j := counting(new([]int))
 			j.ID = fmt.Sprint("count-", i)
-			if _, err := job.Run(t.Context(), runner(over(shards)), j, func(string) {}); err != nil {
+			if _, err := job.Run(t.Context(), runner(ledgerOf(shards)), j, func(string) {}); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Second)
 		}
-		b := over(before{shards, func(w shard.Write) {
+		b := ledgerOf(before{shards, func(w shard.Write) {
 			oldest := w.Doc == shard.RunRow("job-count-0")
 			if now := shard.MicrosOf(time.Now()); oldest && w.Transition == shard.STARTRUN {
 				_, err := shards.Write(t.Context(), shard.StartRun("job-count-0", "x", now, now.Add(job.HoldFor), 0))
@@ -260,16 +260,16 @@ func TestAJobThatRunsStaysInTheList(t *testing.T) {
 func TestAStopReachesTheProgramThatContinued(t *testing.T) {
 	t.Parallel()
 	shards := memory.NewShards()
-	first, err := over(shards).TakeJob(t.Context(), claim("count-a"))
+	first, err := ledgerOf(shards).TakeJob(t.Context(), claim("count-a"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var second job.Lease
-	b := over(before{shards, func(w shard.Write) {
+	b := ledgerOf(before{shards, func(w shard.Write) {
 		if w.Transition == shard.ENDRUN && second.Token == "" {
 			first.State.Phase = job.Failed
-			if err = over(shards).EndJob(t.Context(), first); err == nil {
-				second, err = over(shards).TakeJob(t.Context(), claim("count-a"))
+			if err = ledgerOf(shards).EndJob(t.Context(), first); err == nil {
+				second, err = ledgerOf(shards).TakeJob(t.Context(), claim("count-a"))
 			}
 			if err != nil {
 				t.Error(err)
@@ -284,11 +284,12 @@ func TestAStopReachesTheProgramThatContinued(t *testing.T) {
 	}
 }
 
-// A program has the lease of a job that was done, and has not stored yet that it begins again.
+// A program begins a job again that is done. It has the lease, but has not stored the new state
+// yet.
 func TestAStopLeavesAJobThatIsDone(t *testing.T) {
 	t.Parallel()
 	shards := memory.NewShards()
-	b := over(shards)
+	b := ledgerOf(shards)
 	if _, err := job.Run(t.Context(), runner(b), counting(new([]int)), func(string) {}); err != nil {
 		t.Fatal(err)
 	}

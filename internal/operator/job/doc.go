@@ -1,5 +1,6 @@
-// Package job runs the work of operators that takes long, in steps: resync, replay, backfill and
-// the others. It is the only place that paces, retries, saves and continues such work.
+// Package job runs long commands of operators in steps: resync, replay, backfill and others. It is
+// the only place that limits the rate of such work, retries a step, saves the progress and
+// continues.
 //
 // What it promises:
 //
@@ -8,7 +9,8 @@
 //   - A job continues where it stopped, on any machine that can read its input.
 //   - A step is done at least once. Counts and lines are stored together with the cursor, so a step
 //     that is repeated after a crash is counted once.
-//   - A job that continues has the arguments with which it began. With others it begins anew if it
-//     has done no step, or if its kind says so. Otherwise it is refused.
-//   - The table lists the last jobs, with their counts and their errors.
+//   - A job continues only with the arguments with which it began. If a command gives other
+//     arguments, the job begins again if it has done no step, or if its kind allows that (Anew).
+//     Otherwise the command is refused.
+//   - The table lists the newest jobs, with their counts and their errors.
 package job

@@ -29,8 +29,8 @@ var (
 	ErrOther = errors.New("the job began with other arguments")
 	ErrNone  = errors.New("there is no such job")
 	ErrID    = errors.New("not the id of a job")
-	// ErrWaits is returned by a step. The job stops there, and can continue when its operator has done
-	// his part.
+	// ErrWaits is returned by a step that needs its operator. The job stops, and can continue after
+	// the operator has acted.
 	ErrWaits = errors.New("the job waits for its operator")
 	ErrLarge = errors.New("the progress of the job is too large to store")
 )
@@ -40,28 +40,30 @@ type State struct {
 	ID    string          `json:"id"`   // unique in a stack, such as backfill-content@search
 	Verb  string          `json:"verb"` // backfill, replay, ...
 	Phase Phase           `json:"phase"`
-	Args  json.RawMessage `json:"args"`             // what it was asked, as JSON
+	Args  json.RawMessage `json:"args"`             // the arguments of the command, as JSON
 	At    json.RawMessage `json:"cursor,omitempty"` // where the next step begins, as JSON
-	Steps int             `json:"steps"`            // steps that are done
-	Total int             `json:"total,omitempty"`  // units in all, if that is known
-	Did   int             `json:"did"`              // units that are done: documents, messages or dead letters
-	// Counts are the outcomes so far.
+	Steps int             `json:"steps"`            // number of steps that are done
+	Total int             `json:"total,omitempty"`  // number of units of the whole job; 0 if unknown
+	Did   int             `json:"did"`              // number of units that are done: documents, messages or dead letters
+	// Counts has the number of each outcome so far.
 	Counts map[string]int `json:"counts,omitempty"`
-	// Lines are what the steps had to say, each as JSON: the first MaxLines of them, or fewer if they
+	// Lines are the first lines of the job's answer, each as JSON: at most MaxLines, and fewer if they
 	// are long.
 	Lines []json.RawMessage `json:"lines,omitempty"`
-	By    string            `json:"by"` // who asked, for the audit
+	By    string            `json:"by"` // who began, continued or stopped the job last
 	Begun time.Time         `json:"begun_at"`
 	Saved time.Time         `json:"saved_at"`
 	Error string            `json:"error,omitempty"` // why it failed
-	// Lease is until when the program that runs the job has it. It is zero if none runs it.
+	// Lease is the end of the lease of the program that runs the job. It is zero if no program runs
+	// it.
 	Lease time.Time `json:"lease_until,omitzero"`
 }
 
-// MaxLines is how many lines the state of a job keeps. Its counts have all.
+// MaxLines is how many lines the state of a job keeps. Counts counts all outcomes, also those whose
+// lines are not kept.
 const MaxLines = 100
 
-// maxLineBytes bounds the lines of a state together, in bytes. Long lines must not fill the row.
+// maxLineBytes bounds the sum of the lines of a state, in bytes. Long lines must not fill the row.
 const maxLineBytes = 100 << 10
 
 // maxState bounds the JSON of a state, in bytes. A row of DynamoDB has at most 400 KB.
@@ -73,7 +75,8 @@ const maxError = 500
 // Active reports whether the job can continue.
 func (s State) Active() bool { return s.ID != "" && s.Phase != Done }
 
-// Left estimates the remaining time of a job that has run for a while. It is 0 if nothing is known.
+// Left estimates the remaining time of a job that has done did units since began. It is 0 if it
+// cannot be estimated.
 func (s State) Left(began time.Time, did int, now time.Time) time.Duration {
 	if did <= 0 || s.Total <= s.Did {
 		return 0
@@ -98,7 +101,7 @@ func (s State) clone() State {
 
 // text returns the state as the row stores it.
 func (s State) text() (string, error) {
-	s.Lease = time.Time{} // the row has it
+	s.Lease = time.Time{} // the row has an attribute for the lease
 	if len(s.Error) > maxError {
 		s.Error = s.Error[:maxError]
 	}
@@ -112,7 +115,7 @@ func (s State) text() (string, error) {
 	return string(text), nil
 }
 
-// parse returns the state that a row stores; the zero State if it stores none.
+// parse returns the state that a row stores, or the zero State if the row is empty.
 func parse(row shard.Row) (s State, err error) {
 	if row.Cursor == "" {
 		return s, nil
@@ -126,12 +129,12 @@ func parse(row shard.Row) (s State, err error) {
 	return s, nil
 }
 
-// ids are what may name a job: a verb, and what it works on.
-var ids = regexp.MustCompile(`^[a-z]+(-[A-Za-z0-9_.@-]{1,200})?$`)
+// idPattern matches the id of a job: a verb, and the name of the thing that the job works on.
+var idPattern = regexp.MustCompile(`^[a-z]+(-[A-Za-z0-9_.@-]{1,200})?$`)
 
 // checkID returns ErrID for a text that cannot name a job.
 func checkID(id string) error {
-	if !ids.MatchString(id) {
+	if !idPattern.MatchString(id) {
 		return fmt.Errorf("%q is %w: want one that `lull jobs` lists", id, ErrID)
 	}
 	return nil

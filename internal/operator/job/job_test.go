@@ -19,22 +19,23 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// ledger is a ledger over a table in memory.
+// ledger returns a ledger whose table is in memory.
 func ledger() job.Ledger {
 	return job.Ledger{Shards: memory.NewShards(), Clock: clock.System{}, NewToken: rows.NewToken}
 }
 
-// place is a cursor of more than a number.
+// place is a cursor that is a struct, not a plain number.
 type place struct {
 	Next int `json:"next"`
 }
 
 const units = 7
 
-// odd are the counts at the end.
+// odd has the counts of the test's job at its end.
 var odd = map[string]int{"odd": 4}
 
-// counting counts to units, one a step, and remembers what it did.
+// counting returns a job that counts to units, one number in each step. It appends each number to
+// did.
 func counting(did *[]int) job.Job[place, string] {
 	return job.Job[place, string]{
 		ID: "count-a@b", Verb: "count", Args: map[string]int{"to": units}, First: place{1},
@@ -70,7 +71,7 @@ func TestAJobCountsEachStepOnce(t *testing.T) {
 	})
 }
 
-// A typing error must not have to be dropped first.
+// After a typing error in its arguments, the operator need not drop the job.
 func TestAJobThatHasDoneNothingMayGetOtherArguments(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -92,7 +93,7 @@ func TestAJobThatHasDoneNothingMayGetOtherArguments(t *testing.T) {
 	})
 }
 
-// What costs less than a unit takes less of the pace.
+// A step that costs three units takes three times as long as its rate allows for one.
 func TestThePaceOfAJobCountsWhatItsStepsCost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -113,12 +114,12 @@ func TestThePaceOfAJobCountsWhatItsStepsCost(t *testing.T) {
 
 var errKilled = errors.New("killed")
 
-// dying is a table whose program is killed at a call: before it is carried out, or after. Nothing
-// that the program does later arrives.
+// dying is a table that kills its program at one call, before or after the call takes effect. Later
+// calls of the program do not reach the table.
 type dying struct {
 	shard.Store
-	left  int
-	after bool
+	left  int  // calls until the kill
+	after bool // the last call takes effect
 	dead  bool
 	kill  context.CancelFunc
 }
@@ -134,7 +135,7 @@ func (d *dying) call(f func() error) error {
 		if !d.after {
 			return errKilled
 		}
-		_ = f() // it was carried out, and the answer does not come
+		_ = f() // the call takes effect, but its answer is lost
 		return errKilled
 	}
 	return f()
@@ -156,7 +157,8 @@ func (d *dying) Write(ctx context.Context, w shard.Write) (out shard.Row, err er
 	return out, err
 }
 
-// Killed at each of its calls, a job goes on elsewhere: each unit is done, and counted once.
+// A job is killed at each of its calls in turn, and another program continues it. Each unit is
+// done, and is counted once.
 func TestAJobContinuesAfterAKillAtAnyCall(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{false, true} {
@@ -174,29 +176,30 @@ func TestAJobContinuesAfterAKillAtAnyCall(t *testing.T) {
 					return
 				}
 				if err == nil {
-					t.Fatalf("call %d (after %t): no error", call, after)
+					t.Fatalf("killed at call %d (after it: %t): got no error", call, after)
 				}
 				time.Sleep(job.HoldFor + time.Second)
 				other := job.Ledger{Shards: shards, Clock: clock.System{}, NewToken: rows.NewToken}
 				s, err := job.Run(t.Context(), runner(other), counting(&did), func(string) {})
 				slices.Sort(did)
 				twice := len(did) - units
-				// Killed when the end was stored, the job is done, and the same command begins another.
+				// If the program was killed after the end was stored, the job is done. Then the same command
+				// begins another job.
 				if s.Begun.After(time.Now().Add(-time.Minute)) && twice == units {
 					twice = 0
 				}
 				if err != nil || s.Phase != job.Done || s.Did != units || !maps.Equal(s.Counts, odd) || twice > 1 ||
 					s.Steps != units || len(slices.Compact(did)) != units {
-					t.Errorf("call %d (after %t): %+v, %v; did %v", call, after, s, err, did)
+					t.Errorf("killed at call %d (after it: %t): got %+v, %v; the steps did %v", call, after, s, err, did)
 				}
 				all, err := other.Jobs(t.Context())
 				if err != nil || len(all) != 1 || all[0].Phase != job.Done {
-					t.Errorf("call %d (after %t): listed %+v, %v", call, after, all, err)
+					t.Errorf("killed at call %d (after it: %t): the list has %+v, %v", call, after, all, err)
 				}
 			})
 			if over {
 				if call < units+3 {
-					t.Errorf("only %d calls", call)
+					t.Errorf("the job made %d calls, want at least %d", call, units+3)
 				}
 				break
 			}
@@ -218,14 +221,14 @@ func TestAJobRunsOnceAtATime(t *testing.T) {
 			t.Errorf("got %v, did %v", err, did)
 		}
 		if err := b.DropJob(t.Context(), "count-a@b"); !errors.Is(err, job.ErrBusy) {
-			t.Errorf("dropped while it runs: %v", err)
+			t.Errorf("got %v when the job was dropped while it runs, want ErrBusy", err)
 		}
 		if err := b.StopJob(t.Context(), "count-a@b", "bob"); err != nil {
 			t.Fatal(err)
 		}
 		err = b.SaveJob(t.Context(), lease)
 		if !errors.Is(err, job.ErrLost) || !strings.Contains(err.Error(), "by bob") {
-			t.Errorf("saved after it was stopped: %v", err)
+			t.Errorf("got %v when the job was saved after it was stopped, want ErrLost by bob", err)
 		}
 		all, err := b.Jobs(t.Context())
 		if err != nil || len(all) != 1 || all[0].Phase != job.Stopped || all[0].By != "bob" {
@@ -234,7 +237,8 @@ func TestAJobRunsOnceAtATime(t *testing.T) {
 	})
 }
 
-// The first program is slow: its lease ends in the middle of a step, and another one continues.
+// The first program is slow: its lease ends in the middle of a step, and another program continues
+// the job.
 func TestAProgramThatLostItsLeaseStops(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -248,11 +252,11 @@ func TestAProgramThatLostItsLeaseStops(t *testing.T) {
 				s, err := job.Run(ctx, runner(b), counting(&other), func(string) {})
 				if !errors.Is(err, context.DeadlineExceeded) &&
 					(err != nil || s.Did != units) {
-					t.Errorf("the other one: %+v, %v", s, err)
+					t.Errorf("the other program: got %+v, %v", s, err)
 				}
 				s, err = job.Run(t.Context(), runner(b), counting(&other), func(string) {})
 				if err != nil || s.Did != units {
-					t.Errorf("the other one: %+v, %v", s, err)
+					t.Errorf("the other program: got %+v, %v", s, err)
 				}
 			}
 			return step(ctx, from, s)
@@ -294,14 +298,14 @@ func TestAJobContinuesWithItsArgumentsOnly(t *testing.T) {
 		did, j.Anew = nil, true
 		if s, err = job.Run(t.Context(), runner(b), j, func(string) {}); err != nil || s.Did != units || did[0] != 1 ||
 			string(s.Args) != `{"to":8}` {
-			t.Errorf("a job that begins anew: %+v, %v, did %v", s, err, did)
+			t.Errorf("a job that may begin again with other arguments: got %+v, %v, did %v", s, err, did)
 		}
 		if err := b.DropJob(t.Context(), "count-a@b"); err != nil {
 			t.Fatal(err)
 		}
 		did, j.Anew = nil, false
 		if s, err = job.Run(t.Context(), runner(b), j, func(string) {}); err != nil || s.Did != units || did[0] != 1 {
-			t.Errorf("anew: %+v, %v, did %v", s, err, did)
+			t.Errorf("the job after it was dropped: got %+v, %v, did %v", s, err, did)
 		}
 	})
 }
@@ -329,7 +333,7 @@ func TestAStepIsRepeatedAfterAnErrorThatMayPass(t *testing.T) {
 	}
 }
 
-// A pause that is longer than the lease does not lose it.
+// A program keeps its lease during a pause that is longer than the lease.
 func TestTheRateHoldsTheLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -342,7 +346,7 @@ func TestTheRateHoldsTheLease(t *testing.T) {
 			time.Sleep(job.HoldFor + time.Minute)
 			if _, err := b.TakeJob(t.Context(), job.Claim{ID: "count-a@b", Args: json.RawMessage(`{"to":7}`)}); !errors.Is(err,
 				job.ErrBusy) {
-				t.Errorf("took it: %v", err)
+				t.Errorf("another program got %v, want ErrBusy", err)
 			}
 			close(stop)
 		}()
@@ -377,7 +381,7 @@ func TestTheListIsBounded(t *testing.T) {
 			j.ID = fmt.Sprint("count-", i)
 			if i == 0 {
 				j.Step = func(context.Context, place, *job.Step[string]) (place, bool, error) {
-					return place{}, false, errors.New("it cannot")
+					return place{}, false, errors.New("the step fails")
 				}
 			}
 			if _, err := job.Run(t.Context(), runner(b), j, func(string) {}); (err != nil) != (i == 0) {

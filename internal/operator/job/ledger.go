@@ -19,10 +19,10 @@ type Store interface {
 	// TakeJob takes the lease of a job, and returns the state from which it continues. It returns
 	// ErrBusy, ErrOther or ErrID.
 	TakeJob(ctx context.Context, c Claim) (Lease, error)
-	// SaveJob stores a state and extends the lease. It returns ErrLost or ErrLarge. It may be
-	// repeated.
+	// SaveJob stores a state and extends the lease. A caller may repeat it. It returns ErrLost or
+	// ErrLarge.
 	SaveJob(ctx context.Context, l Lease) error
-	// EndJob stores a state and releases the lease. It returns ErrLost.
+	// EndJob stores a state and releases the lease. It returns ErrLost or ErrLarge.
 	EndJob(ctx context.Context, l Lease) error
 }
 
@@ -32,10 +32,12 @@ type Claim struct {
 	Verb  string          `json:"verb"`
 	Args  json.RawMessage `json:"args"`
 	First json.RawMessage `json:"first"` // the cursor of a job that begins
-	// Anew begins again, instead of ErrOther, if the job stopped and had other arguments.
+	// Anew begins the job again if the stopped job had other arguments. Without Anew, TakeJob returns
+	// ErrOther.
 	Anew bool `json:"anew,omitempty"`
-	// Seen is when the job was saved last, if its First depends on that: zero if there was no job, nil
-	// if it does not matter. A job that was saved since is not taken.
+	// Seen is the time of the job's last save, as the caller read it before it chose First. It is zero
+	// if there was no job, and nil if First does not depend on an earlier job. If the job was saved
+	// since, TakeJob returns ErrLost.
 	Seen *time.Time `json:"seen,omitempty"`
 	By   string     `json:"by"`
 }
@@ -46,8 +48,8 @@ type Lease struct {
 	State State       `json:"state"`
 }
 
-// Ledger stores jobs in the table: a row for each, and one that lists them. All fields are
-// required. It is safe for concurrent use.
+// Ledger stores jobs in the table. Each job has a row, and another row lists the jobs. All fields
+// are required. A Ledger is safe for concurrent use.
 type Ledger struct {
 	Shards   shard.Store
 	Clock    clock.Clock
@@ -59,7 +61,8 @@ var _ Store = Ledger{}
 // HoldFor is how long the lease of a job lasts after each save.
 const HoldFor = 2 * time.Minute
 
-// maxListed is how many jobs are listed. The oldest that are done make room.
+// maxListed is how many jobs the list should have. If it has more, the oldest jobs that are done
+// are removed.
 const maxListed = 50
 
 // directory is the name of the row that lists the jobs.
@@ -93,12 +96,12 @@ func (l Ledger) TakeJob(ctx context.Context, c Claim) (Lease, error) {
 	if err == nil && c.Seen != nil && !c.Seen.Equal(s.Saved) {
 		err = fmt.Errorf("%w: %s has changed since it was read: repeat the command", ErrLost, c.ID)
 	}
-	// A job gets other arguments before its first step, or if its kind begins anew.
+	// A stopped job may get other arguments before its first step, or if its kind allows that.
 	begun := s.Active() && (same(s.Args, c.Args) || s.Steps > 0 && !c.Anew)
 	if err == nil && begun && !same(s.Args, c.Args) {
 		err = fmt.Errorf("%w: it began with %s: give the same, or `lull jobs drop %s`", ErrOther, s.Args, c.ID)
 	}
-	if err != nil { // leave what is stored
+	if err != nil { // release the lease, and keep the stored state
 		_, _ = l.table().Write(ctx, shard.EndRun(rowOf(c.ID), token, old.Cursor))
 		return Lease{}, err
 	}
@@ -108,25 +111,26 @@ func (l Ledger) TakeJob(ctx context.Context, c Claim) (Lease, error) {
 	}
 	s.Phase, s.By, s.Saved, s.Error = Running, c.By, now, ""
 	lease := Lease{token, s}
-	// A job that begins is stored before its first step: a second start would be a second job.
+	// Store the job before its first step. Otherwise a second start would begin a second job.
 	if err = l.SaveJob(ctx, lease); err == nil {
-		err = l.list(ctx, c.ID) // the list may have left out a job that was done before
+		err = l.list(ctx, c.ID) // again, because the job may have been removed from the list while it was done
 	}
-	if err != nil { // no step was done
+	if err != nil { // release the lease: no step was done
 		_, _ = l.table().Write(ctx, shard.EndRun(rowOf(c.ID), token, old.Cursor))
 	}
 	return lease, err
 }
 
-// same reports whether two texts are the same JSON but for white space.
+// same reports whether two texts are the same JSON, apart from white space.
 func same(a, b json.RawMessage) bool {
 	var x, y bytes.Buffer
 	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
 }
 
-// take takes the lease of a row, and returns what the row had before. Each lease begins later than
-// the one before it, also if the clocks of two programs differ. So a START RUN that arrives after
-// its own retry is refused: it would give the row back to a program that has ended or was stopped.
+// take takes the lease of a row, and returns the row before that. Each lease begins later than the
+// previous lease, even if the clocks of two programs differ. So a START RUN that arrives late,
+// after its own retry, is refused. Otherwise it would give the lease to a program that has ended or
+// was stopped.
 func (l Ledger) take(ctx context.Context, name string, hold time.Duration) (shard.Token, shard.Row, error) {
 	row, err := l.table().One(ctx, shard.RunRow(name), shard.Consistent)
 	if err != nil {
@@ -166,9 +170,9 @@ func (l Ledger) written(ctx context.Context, s Lease, w shard.Write) error {
 		now, err := parse(refused.Row)
 		if w.Transition == shard.ENDRUN && err == nil && refused.Row.Owner == "" && now.Saved.Equal(s.State.Saved) &&
 			now.Phase == s.State.Phase {
-			return nil // an earlier try ended it, and its answer was lost
+			return nil // an earlier try ended the job, and its answer was lost
 		}
-		return fmt.Errorf("%w: %s is %s, by %s", ErrLost, s.State.ID, now.Phase, now.By)
+		return fmt.Errorf("%w: %s is %s, by %s: see `lull jobs`", ErrLost, s.State.ID, now.Phase, now.By)
 	}
 	if err != nil {
 		return fmt.Errorf("save job %s: %w", s.State.ID, err)
@@ -176,7 +180,7 @@ func (l Ledger) written(ctx context.Context, s Lease, w shard.Write) error {
 	return nil
 }
 
-// Jobs returns the jobs of the list, the newest last.
+// Jobs returns the jobs of the list, ordered by the time when they began.
 func (l Ledger) Jobs(ctx context.Context) ([]State, error) {
 	ids, _, err := l.listed(ctx)
 	if err != nil || len(ids) == 0 {
@@ -196,7 +200,7 @@ func (l Ledger) Jobs(ctx context.Context) ([]State, error) {
 		if err != nil {
 			s = State{ID: ids[i], Phase: Failed, Error: err.Error()}
 		}
-		if s.ID != "" { // it was dropped, or its first save did not come
+		if s.ID != "" { // a row has no state if its job was dropped, or if the first save failed
 			all = append(all, s)
 		}
 	}
@@ -214,7 +218,7 @@ func (l Ledger) Job(ctx context.Context, id string) (State, error) {
 }
 
 // StopJob takes the lease away from the program that runs a job. That program stops at its next
-// save. It returns ErrNone.
+// save. StopJob returns ErrNone if there is no such job.
 func (l Ledger) StopJob(ctx context.Context, id, by string) error {
 	for {
 		row, err := l.one(ctx, id)
@@ -225,7 +229,7 @@ func (l Ledger) StopJob(ctx context.Context, id, by string) error {
 		if err != nil {
 			return err
 		}
-		text := row.Cursor // a job that is done stays done, also if a program is about to begin it again
+		text := row.Cursor // a job that is done stays done, even if a program is about to begin it again
 		if s.Active() {
 			s.Phase, s.By, s.Saved = Stopped, by, l.Clock.Now().UTC()
 			if text, err = s.text(); err != nil {
@@ -234,7 +238,7 @@ func (l Ledger) StopJob(ctx context.Context, id, by string) error {
 		}
 		_, err = l.table().Write(ctx, shard.EndRun(rowOf(id), row.Owner, text))
 		if _, refused := shard.AsRefused(err); refused {
-			continue // it has ended, another operator stopped it, or another program continued it
+			continue // the job has ended, another operator stopped it, or another program continued it
 		}
 		if err != nil {
 			return fmt.Errorf("stop job %s: %w", id, err)
@@ -243,8 +247,8 @@ func (l Ledger) StopJob(ctx context.Context, id, by string) error {
 	}
 }
 
-// DropJob forgets how far a job is, so that the same command begins again. It returns ErrNone, and
-// ErrBusy if the job runs.
+// DropJob deletes the progress of a job, so that the same command begins again. It returns ErrNone
+// if there is no such job, and ErrBusy if the job runs.
 func (l Ledger) DropJob(ctx context.Context, id string) error {
 	if _, err := l.one(ctx, id); err != nil {
 		return err
@@ -263,7 +267,7 @@ func (l Ledger) clear(ctx context.Context, id string) error {
 	}
 	if refused, ok := shard.AsRefused(err); ok {
 		if refused.Row.Owner == "" {
-			return nil // an earlier try emptied it
+			return nil // an earlier try emptied the row
 		}
 		return fmt.Errorf("%w: another program has begun %s", ErrBusy, id)
 	}
@@ -273,7 +277,7 @@ func (l Ledger) clear(ctx context.Context, id string) error {
 	return nil
 }
 
-// one reads the row of a job. It returns ErrNone for a row without one.
+// one reads the row of a job. It returns ErrNone if the row has no job.
 func (l Ledger) one(ctx context.Context, id string) (shard.Row, error) {
 	if err := checkID(id); err != nil {
 		return shard.Row{}, err
@@ -288,7 +292,7 @@ func (l Ledger) one(ctx context.Context, id string) (shard.Row, error) {
 	return row, nil
 }
 
-// listed returns the ids in the list, and whether no program changes it.
+// listed returns the ids in the list. still says that no program is changing the list.
 func (l Ledger) listed(ctx context.Context) (ids []string, still bool, err error) {
 	row, err := l.table().One(ctx, shard.RunRow(directory), shard.Consistent)
 	if err != nil {
@@ -308,10 +312,10 @@ func idsOf(row shard.Row) (ids []string, err error) {
 	return ids, nil
 }
 
-// listFor is how long one program may have the list.
+// listFor is how long a program has the lease of the list.
 const listFor = 10 * time.Second
 
-// list adds a job to the list, if it is not in it.
+// list adds a job to the list, unless the list has the job already.
 func (l Ledger) list(ctx context.Context, id string) error {
 	for {
 		ids, still, err := l.listed(ctx)
@@ -350,12 +354,13 @@ func (l Ledger) list(ctx context.Context, id string) error {
 		if _, refused := shard.AsRefused(err); !refused {
 			return fmt.Errorf("list job %s: %w", id, err)
 		}
-		// The lease ran out, or an earlier try has ended it: look again.
+		// The lease ran out, or an earlier try of this write succeeded: read the list again.
 	}
 }
 
-// shorter removes the oldest jobs from the list that are done or were dropped, until it has room.
-// Jobs that can continue stay.
+// shorter removes jobs that are done or were dropped from the list, the oldest first, until the
+// list has maxListed jobs. It keeps the job that is being added, jobs that can continue, and jobs
+// whose rows cannot be read.
 func (l Ledger) shorter(ctx context.Context, ids []string, adding string) ([]string, error) {
 	var kept []string
 	over := len(ids) - maxListed
@@ -376,7 +381,7 @@ func (l Ledger) shorter(ctx context.Context, ids []string, adding string) ([]str
 			err = l.clear(ctx, id)
 		}
 		switch {
-		case errors.Is(err, ErrBusy): // another program has just begun it again
+		case errors.Is(err, ErrBusy): // another program has just begun this job again
 			kept = append(kept, id)
 			continue
 		case err != nil && !errors.Is(err, ErrNone):

@@ -12,7 +12,7 @@ import (
 	"github.com/lullhq/lull/internal/seam/clock"
 )
 
-// Step collects what one step of a job did. L is what a line of its answer says.
+// Step collects what one step of a job did. L is the type of a line of the answer.
 type Step[L any] struct {
 	counts map[string]int
 	lines  []L
@@ -31,49 +31,55 @@ func (s *Step[L]) Count(outcome string, n int) {
 // Say adds a line to the answer.
 func (s *Step[L]) Say(l L) { s.lines = append(s.lines, l) }
 
-// Did adds n units of work, which the pace counts.
+// Did adds n units of work. The rate limit counts them.
 func (s *Step[L]) Did(n int) { s.units += n }
 
-// Costs lets the pace count n units, not those that the step did.
+// Costs makes the rate limit count n units for this step, instead of the units of Did.
 func (s *Step[L]) Costs(n int) { s.costs = n }
 
 // Expect says how many units the whole job has.
 func (s *Step[L]) Expect(n int) { s.total = n }
 
-// Job is one kind of work. C is its cursor, L a line of its answer; both are stored as JSON.
+// Job is one kind of work. C is the type of its cursor, and L of a line of its answer. Both are
+// stored as JSON.
 type Job[C, L any] struct {
-	ID   string // unique in a stack: the verb, and what it works on, such as backfill-content@search
+	ID   string // unique in a stack: the verb, and the name of its object, such as backfill-content@search
 	Verb string
-	Args any // what was asked, as JSON; a job continues with the same only
-	// Anew begins the job again if it stopped and had other arguments. Its steps must not need what
-	// the stopped job did not do. Without Anew the runner refuses other arguments.
+	Args any // the arguments; a stopped job continues only with the same arguments
+	// Anew begins the job again at First if the stopped job had other arguments. A job may set Anew
+	// only if its steps do not need the work that the stopped job left undone. Without Anew the runner
+	// refuses other arguments.
 	Anew bool
-	// Private keeps the errors of the steps out of the table: they may name what the job is about.
+	// Private keeps the errors of the steps out of the table. They may contain data that the table
+	// must not store.
 	Private bool
 	// First is the cursor of a job that begins.
 	First C
 	Seen  *time.Time // see [Claim]
-	// Step does the part that begins at from, and returns where the next part begins. It ends within
-	// StepTime, and may be repeated after an error or a crash.
+	// Step does the part of the work that begins at from, and returns where the next part begins. A
+	// step ends within StepTime. It may be repeated after an error or a crash.
 	Step func(ctx context.Context, from C, s *Step[L]) (next C, done bool, err error)
-	// Resume is the command that continues the job; empty for the one that began it.
+	// Resume is the command that continues the job. It is empty if the command that began the job also
+	// continues it.
 	Resume string
-	// Final reports whether repeating a step after this error cannot help; nil for no such error.
+	// Final reports whether a step must not be repeated after this error. If Final is nil, no error is
+	// final.
 	Final func(error) bool
-	// Tries is how often a step is tried; 0 for four times.
+	// Tries is how often a step is tried; 0 means four times.
 	Tries int
 }
 
-// Runner runs jobs. All fields are required but Rate, Report and Dry.
+// Runner runs jobs. All fields are required, except Rate, Report and Dry. With Dry, Store may be
+// nil.
 type Runner struct {
 	Store Store
 	Clock clock.Clock
-	By    string  // who asks
+	By    string  // who runs the job
 	Rate  float64 // units a second, 0 for no limit
-	// Dry runs a job without storing anything: it begins at its First, and cannot continue.
+	// Dry runs a job without storing anything. The job begins at First, and cannot continue later.
 	Dry bool
-	// Report is called with the state after each step, and once before the first one of a job that
-	// continues; may be nil.
+	// Report is called with the state before the first step, after each step and at the end. It may be
+	// nil.
 	Report func(State)
 
 	private bool
@@ -82,16 +88,17 @@ type Runner struct {
 // StepTime is how long a step may take.
 const StepTime = time.Minute
 
-// beatEvery is how long a pause may be before the lease is extended in it.
+// beatEvery is how often the lease is extended during a long pause.
 const beatEvery = 20 * time.Second
 
-// retries bounds how often a step is tried, unless its job does.
+// retries returns the back-off between the tries of a step. Job.Tries replaces the number of tries.
 func retries() backoff.Policy {
 	return backoff.Policy{Min: time.Second, Max: 10 * time.Second, Tries: 4}
 }
 
-// Run runs a job to its end, or continues it. It calls say with each line, after the line was
-// stored. The state is valid with an error, too. If ctx ends, the job can continue.
+// Run begins or continues a job, and runs it to its end. It calls say with each line of a step
+// after the step was stored. The state is also valid if Run returns an error. If ctx ends, the job
+// is stopped and can continue later.
 func Run[C, L any](ctx context.Context, r Runner, j Job[C, L], say func(L)) (State, error) {
 	r.private = j.Private
 	lease, at, err := begin(ctx, r, j)
@@ -165,8 +172,8 @@ func begin[C, L any](ctx context.Context, r Runner, j Job[C, L]) (lease Lease, a
 	return lease, at, nil
 }
 
-// try does one step, and repeats it after errors that may pass. It extends the lease before each
-// repetition: the tries together take longer than the lease lasts.
+// try does one step, and repeats it after an error that is not final. It extends the lease before
+// each repetition, because the tries together may take longer than the lease lasts.
 func try[C, L any](ctx context.Context, r Runner, j Job[C, L], l *Lease, from C) (next C, done bool, s Step[L],
 	err error,
 ) {
@@ -246,7 +253,7 @@ func (r Runner) save(ctx context.Context, l *Lease) error {
 	return r.Store.SaveJob(ctx, *l)
 }
 
-// wait waits until a time, and extends the lease while it waits.
+// wait waits until a time. During a long wait it extends the lease.
 func (r Runner) wait(ctx context.Context, l *Lease, until time.Time) error {
 	for {
 		left := until.Sub(r.Clock.Now())
@@ -278,7 +285,7 @@ func (r Runner) end(ctx context.Context, l Lease, err error) (State, error) {
 	default:
 		s.Phase, s.Error = Failed, err.Error()
 		if r.private {
-			s.Error = "an error, which the program of the job printed"
+			s.Error = "the error is not stored: see the output of the command that ran the job"
 		}
 	}
 	r.report(*s)
@@ -287,7 +294,8 @@ func (r Runner) end(ctx context.Context, l Lease, err error) (State, error) {
 	}
 	last, cancel := r.Clock.Deadline(context.WithoutCancel(ctx), endTime)
 	defer cancel()
-	if failed := r.Store.EndJob(last, l); failed != nil && err == nil { // else the lease runs out
+	// If EndJob fails, the lease runs out by itself.
+	if failed := r.Store.EndJob(last, l); failed != nil && err == nil {
 		return *s, failed
 	}
 	return *s, err
