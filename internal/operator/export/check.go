@@ -18,19 +18,19 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// State compares an event of the export with the sink.
+// State is the result of comparing an event of the export with the sink.
 type State string
 
 // The states. Drift reports which of them are drift.
 const (
-	Same       State = "same"        // the sink holds it
+	Same       State = "same"        // the sink agrees with the event
 	Newer      State = "newer"       // lull has a newer version, which the source sent after the export
-	Moving     State = "in_motion"   // it waits, is being written, or was a moment ago: check again
+	Moving     State = "in_motion"   // the document waits, is being written, or was written a moment ago: check again
 	Missing    State = "missing"     // the sink has no such document
 	Older      State = "older"       // the sink has an older version
-	Changed    State = "changed"     // the sink has this version with another content
-	Undone     State = "undone"      // the export deletes it, and the sink has it
-	OtherClass State = "other_class" // the versions do not compare
+	Changed    State = "changed"     // the sink has this version with other content, or another writer's document
+	Undone     State = "undone"      // the event deletes the document, but the sink has it
+	OtherClass State = "other_class" // the two versions are of different classes, so they cannot be compared
 	Invalid    State = "invalid"     // lull would refuse the event
 	Skipped    State = "skipped"     // the source skips it, or it belongs to another collection
 )
@@ -47,11 +47,11 @@ func (s State) Drift() bool {
 
 // Verdict is the state of an event.
 type Verdict struct {
-	Message int // the position of its message
+	Message int // the position of the event's message in the page
 	Doc     shard.DocID
 	Version string
 	State   State
-	Why     string // Invalid, Skipped
+	Why     string // why the event is Invalid or Skipped
 }
 
 // Checker compares messages of an export with a sink. All fields are required. It is safe for
@@ -64,24 +64,24 @@ type Checker struct {
 	// Versions compares only versions, for an engine whose mapping or pipeline changes the
 	// documents.
 	Versions bool
-	// Names compares nothing: verdicts only name the documents.
+	// Names compares nothing: the verdicts only name the documents.
 	Names bool
 }
 
-// asked is an event and its verdict. The verdict has no state until the event is compared.
-type asked struct {
+// candidate is an event and its verdict. The verdict has no state until the event is compared.
+type candidate struct {
 	Verdict
 
 	event    event.Event
-	arrival  bool   // its version is the time when it was sent, which an export does not have
+	arrival  bool   // the version is the time when the message was sent, and an export has no such time
 	document []byte // nil if only versions can be compared
 }
 
-// Check compares the events of messages, in one page. Of several events of one document only the
-// newest has a verdict.
+// Check compares the events of one page of messages. If a page has several valid events of one
+// document, only the newest of them has a verdict.
 func (c Checker) Check(ctx context.Context, messages []queue.Outgoing) ([]Verdict, error) {
-	var all []*asked
-	newest := map[shard.DocID]*asked{}
+	var all []*candidate
+	newest := map[shard.DocID]*candidate{}
 	for i, m := range messages {
 		for _, a := range c.decode(m) {
 			a.Message = i
@@ -91,8 +91,8 @@ func (c Checker) Check(ctx context.Context, messages []queue.Outgoing) ([]Verdic
 			all = append(all, a)
 		}
 	}
-	// Keep the order of the messages.
-	all = slices.DeleteFunc(all, func(a *asked) bool { return a.State == "" && newest[a.Doc] != a })
+	// Verdicts are in the order of the messages.
+	all = slices.DeleteFunc(all, func(a *candidate) bool { return a.State == "" && newest[a.Doc] != a })
 	var docs []shard.DocID
 	for _, a := range all {
 		if a.State == "" {
@@ -118,7 +118,7 @@ func (c Checker) Check(ctx context.Context, messages []queue.Outgoing) ([]Verdic
 }
 
 // decode reads the events of a message as receive does.
-func (c Checker) decode(o queue.Outgoing) (all []*asked) {
+func (c Checker) decode(o queue.Outgoing) (all []*candidate) {
 	m := queue.Message{Body: o.Body, Attributes: o.Attributes, Sent: c.Clock.Now()}
 	later := m
 	later.Sent = m.Sent.Add(arrives)
@@ -128,7 +128,7 @@ func (c Checker) decode(o queue.Outgoing) (all []*asked) {
 	}
 	after := sources.Decode(later)
 	for i, r := range sources.Decode(m) {
-		a := &asked{event: r.Event, Verdict: Verdict{Doc: r.Event.Doc, Version: r.Event.Version}}
+		a := &candidate{event: r.Event, Verdict: Verdict{Doc: r.Event.Doc, Version: r.Event.Version}}
 		switch {
 		case r.Invalid != nil:
 			a.Doc, a.State, a.Why = r.Invalid.Doc, Invalid, r.Invalid.Error()
@@ -154,14 +154,14 @@ func (c Checker) decode(o queue.Outgoing) (all []*asked) {
 	return all
 }
 
-// arrives is how much later a message is decoded a second time. If the version changes, it is the
-// time at which the message was sent.
+// arrives is the difference between the two sent times with which a message is decoded. If the
+// version differs, the version is the time at which the message was sent.
 const arrives = 1 << 40 // nanoseconds, about 18 minutes
 
 // judge compares an event with the sink. A difference is in motion if the row has a pending version
 // or a lease.
-func judge(a asked, f reconcile.Finding) State {
-	s := judged(a, f)
+func judge(a candidate, f reconcile.Finding) State {
+	s := stateAtRest(a, f)
 	waits := f.Difference == shard.Busy || f.Difference == shard.Waiting || f.Row.Pending > f.Row.Committed
 	if s.Drift() && waits {
 		return Moving
@@ -169,7 +169,8 @@ func judge(a asked, f reconcile.Finding) State {
 	return s
 }
 
-func judged(a asked, f reconcile.Finding) State {
+// stateAtRest compares an event with the sink, as if the document were not in motion.
+func stateAtRest(a candidate, f reconcile.Finding) State {
 	row, err := compare(f.Row.Committed, a)
 	if err != nil {
 		return OtherClass
@@ -212,8 +213,9 @@ func judged(a asked, f reconcile.Finding) State {
 }
 
 // compare returns a negative number, zero or a positive number if k is older than, equal to or
-// newer than the event. It ignores run and time, because an export has neither.
-func compare(k shard.OrderKey, a asked) (int, error) {
+// newer than the event. It ignores run and time, because an export has neither. It returns zero if
+// the version of the event is the time when it was sent.
+func compare(k shard.OrderKey, a candidate) (int, error) {
 	if a.arrival {
 		return 0, nil
 	}
@@ -236,8 +238,8 @@ func compare(k shard.OrderKey, a asked) (int, error) {
 
 var errClass = fmt.Errorf("versions of another class")
 
-// equal compares two documents. It compares the bytes first, because they are mostly the same.
-// Documents that differ only in the order of fields or in spaces are equal.
+// equal compares two documents. It compares the bytes first, because these are mostly equal.
+// Documents that differ only in the order of fields or in white space are equal.
 func equal(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true

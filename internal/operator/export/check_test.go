@@ -36,12 +36,13 @@ func open(t *testing.T) *bench {
 		}),
 		sink: memorysink.New(clock.System{}, memorysink.Settings{Versions: true}),
 	}
-	time.Sleep(time.Hour) // the bubble's: there is a past
+	time.Sleep(time.Hour) // virtual time, so that the test can use times before now
 	return b
 }
 
-// have makes a row that committed a version ten minutes ago, and what the sink holds of it; 0 for
-// none of either.
+// have makes a row that committed a version ten minutes ago, and a document in the sink. Version 0
+// makes no row, and an empty text makes no document. A document with version 0 in the sink has no
+// version, like one of another writer.
 func (b *bench) have(id string, row int, op shard.Operation, inSink int, document string) {
 	b.Helper()
 	if row > 0 {
@@ -78,11 +79,11 @@ func (b *bench) check(c shard.Collection, versions bool, bodies ...string) []str
 		messages = append(messages, queue.Outgoing{Body: body})
 	}
 	got := usecasetest.Must(checker.Check(b.Context(), messages))(b)
-	var told []string
+	var texts []string
 	for _, v := range got {
-		told = append(told, fmt.Sprint(v.Message, " ", v.State))
+		texts = append(texts, fmt.Sprint(v.Message, " ", v.State))
 	}
-	return told
+	return texts
 }
 
 func TestEachEventOfTheExportIsJudged(t *testing.T) {
@@ -105,21 +106,21 @@ func TestEachEventOfTheExportIsJudged(t *testing.T) {
 		"a number was changed": {
 			5, shard.Put, 5, `{"title":5.0}`, strings.Replace(put, `"v5"`, `5`, 1), export.Changed, nil,
 		},
-		"it was written over by hand":            {5, shard.Put, 0, `{"title":"v5"}`, put, export.Changed, nil},
-		"it is missing":                          {5, shard.Put, 0, "", put, export.Missing, nil},
-		"lull never heard of it":                 {0, "", 0, "", put, export.Missing, nil},
-		"it is older":                            {5, shard.Put, 4, `{"title":"v4"}`, put, export.Older, nil},
-		"an event was lost, the content is same": {4, shard.Put, 4, v5, put, export.Older, nil},
-		"kept, because nothing changed":          {5, shard.Put, 4, v5, put, export.Same, nil},
-		"lull has a newer one":                   {6, shard.Put, 6, `{"title":"v6"}`, put, export.Newer, nil},
-		"lull has deleted it since":              {6, shard.Delete, 0, "", put, export.Newer, nil},
-		"deleted at this very version":           {5, shard.Delete, 0, "", put, export.Missing, nil},
-		"a delete, and it is gone":               {5, shard.Delete, 0, "", del, export.Same, nil},
-		"a delete that nobody heard of":          {0, "", 0, "", del, export.Same, nil},
-		"a delete, and it is there":              {5, shard.Delete, 4, v5, del, export.Undone, nil},
-		"a delete, and somebody wrote it":        {5, shard.Delete, 0, v5, del, export.Undone, nil},
-		"a delete, and it came again since":      {6, shard.Put, 6, v5, del, export.Newer, nil},
-		"not an event":                           {5, shard.Put, 5, v5, `{`, export.Invalid, nil},
+		"it was written over by hand":     {5, shard.Put, 0, `{"title":"v5"}`, put, export.Changed, nil},
+		"it is missing":                   {5, shard.Put, 0, "", put, export.Missing, nil},
+		"lull never heard of it":          {0, "", 0, "", put, export.Missing, nil},
+		"it is older":                     {5, shard.Put, 4, `{"title":"v4"}`, put, export.Older, nil},
+		"an event was lost, same content": {4, shard.Put, 4, v5, put, export.Older, nil},
+		"kept, because nothing changed":   {5, shard.Put, 4, v5, put, export.Same, nil},
+		"lull has a newer version":        {6, shard.Put, 6, `{"title":"v6"}`, put, export.Newer, nil},
+		"lull has deleted it since":       {6, shard.Delete, 0, "", put, export.Newer, nil},
+		"deleted at this very version":    {5, shard.Delete, 0, "", put, export.Missing, nil},
+		"a delete, and it is deleted":     {5, shard.Delete, 0, "", del, export.Same, nil},
+		"a delete of an unknown document": {0, "", 0, "", del, export.Same, nil},
+		"a delete, and the sink has it":   {5, shard.Delete, 4, v5, del, export.Undone, nil},
+		"a delete, then another writer":   {5, shard.Delete, 0, v5, del, export.Undone, nil},
+		"a delete, and a newer put":       {6, shard.Put, 6, v5, del, export.Newer, nil},
+		"not an event":                    {5, shard.Put, 5, v5, `{`, export.Invalid, nil},
 		"leased": {4, shard.Put, 4, v5, put, export.Moving, func(r *shard.Row) {
 			r.Owner, r.LeaseUntil = "index", usecasetest.Now().Add(time.Second)
 		}},
@@ -164,7 +165,7 @@ func TestTheNewestEventOfAPageCounts(t *testing.T) {
 			t.Errorf("got %v, want %v", got, want)
 		}
 		if got := b.check("far", false, usecasetest.Put("a", 4)); !slices.Equal(got, []string{"0 skipped"}) {
-			t.Errorf("of another collection: %v", got)
+			t.Errorf("an event of another collection: got %v, want it skipped", got)
 		}
 		b.have("c", 5, shard.Put, 5, `{"title":"as the engine keeps it"}`)
 		if got := b.check("content", true, usecasetest.Put("c", 5)); !slices.Equal(got, []string{"0 same"}) {

@@ -4,8 +4,9 @@
 // What it promises:
 //
 //   - It only reads.
-//   - An event of the export that is older than lull's version is not drift: the source has sent a
-//     newer one since.
-//   - A version that is pending, leased, or was written a moment ago is in motion, and not drift.
+//   - If lull has a newer version than an event of the export, this is not drift: the source has
+//     sent that version after the export.
+//   - A document is in motion, and not drift, if a version of it is pending or leased, or was
+//     written a moment ago.
 //   - It keeps only the documents of one page in memory, however large the export is.
 package export

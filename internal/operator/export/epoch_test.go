@@ -9,7 +9,7 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// epoch has the source begin another life of its counter.
+// epoch sets the epoch of the source, as after a restore of its database.
 func (b *bench) epoch(n uint32) {
 	b.Helper()
 	native := b.Config.Sources["native"]
@@ -28,7 +28,7 @@ func TestALowVersionOfANewEpochIsNewerThanAHighOneBefore(t *testing.T) {
 		want         string
 	}{
 		"the sink has the epoch before":   {0, 1, 5, 3, "0 older"},
-		"the export is of the one before": {1, 0, 3, 5, "0 newer"},
+		"the export has the epoch before": {1, 0, 3, 5, "0 newer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			usecasetest.Story(t, func(t *testing.T) {
@@ -55,7 +55,7 @@ func TestAnEventThatIsThereTwiceHasItsVerdictWhereItComesFirst(t *testing.T) {
 	})
 }
 
-// The row knows a newer version, but what is in the sink is not that one.
+// The row has a newer version than the delete, but the sink has a document of another writer.
 func TestADocumentThatIsWrittenByHandUndoesADelete(t *testing.T) {
 	usecasetest.Story(t, func(t *testing.T) {
 		b := open(t)

@@ -6,9 +6,9 @@
 //   - No document gets an older version. An event is sent only if its row has nothing newer:
 //     neither a later version, nor the same version with other content that arrived later. After
 //     that the rows decide, as for every message.
-//   - A step may be repeated, and a replay may continue where it stopped. The run stays the same,
-//     so each event is accepted once.
-//   - A message keeps the time when it was first sent. So a message that is too old to judge stays
-//     too old.
+//   - A step may be repeated, and a replay may continue where it stopped. The resync run stays the
+//     same, so each event is accepted once.
+//   - A message keeps the time when it was first sent. So a message that is too old to be judged
+//     stays too old.
 //   - If an object cannot be read, the answer names it, and the replay continues with the others.
 package replay

@@ -19,7 +19,7 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// Service replays. All fields are required. It is safe for concurrent use.
+// Service replays the archive. All fields are required. It is safe for concurrent use.
 type Service struct {
 	Store   archive.Store
 	Shards  shard.Store
@@ -33,7 +33,7 @@ type Service struct {
 
 // Order says what to replay.
 type Order struct {
-	From, To   time.Time // when lull received a message: at From or later, and before To
+	From, To   time.Time // replay messages that lull received at From or later, and before To
 	Collection shard.Collection
 	Source     string
 	Run        shard.Run
@@ -49,13 +49,13 @@ type Outcome string
 // The outcomes. Only Sent events are sent again. Every event stays in the archive.
 const (
 	Sent      Outcome = "sent"       // in a dry run: would be sent
-	Other     Outcome = "other"      // of a collection or source that the order does not name
+	Other     Outcome = "other"      // the order does not name its collection or source
 	Newer     Outcome = "newer"      // its row has something newer
-	Dead      Outcome = "dead"       // its dead letter is parked: redrive that
-	TakenBack Outcome = "taken_back" // an operator took it back
-	TooOld    Outcome = "too_old"    // nothing is committed, and its tombstone may be gone
+	Dead      Outcome = "dead"       // its dead letter is parked: redrive the dead letter
+	TakenBack Outcome = "taken_back" // an operator withdrew the version by a reset
+	TooOld    Outcome = "too_old"    // its row has no committed version, and a tombstone may have expired
 	Skipped   Outcome = "skipped"    // the settings of its source skip it
-	Invalid   Outcome = "invalid"    // the settings do not decode it: it was a dead letter, or is one now
+	Invalid   Outcome = "invalid"    // the settings cannot decode it, so that it would become a dead letter
 	// Refused events cannot be sent again: the copy would be another event, or too large for the
 	// queue.
 	Refused Outcome = "refused"
@@ -78,7 +78,7 @@ type Step struct {
 	At       time.Time       `json:"at,omitzero"`      // when the messages of this step's object were received
 	Messages int             `json:"messages"`         // messages read
 	Sent     int             `json:"sent"`             // messages sent; each copy of a message counts
-	Events   map[Outcome]int `json:"events"`           // of those messages
+	Events   map[Outcome]int `json:"events"`           // the events of these messages, by outcome
 	Faults   []Fault         `json:"faults,omitempty"` // refused and invalid messages, and objects that cannot be read
 }
 
@@ -95,25 +95,25 @@ func parseCursor(text string) (c cursor, err error) {
 	colon := strings.LastIndex(text, ":")
 	c.name = archive.Name(text[:max(colon, 0)])
 	if c.done, err = strconv.Atoi(text[colon+1:]); colon < 0 || err != nil || c.done < 0 {
-		return c, fmt.Errorf("%q is not a place in the archive", text)
+		return c, fmt.Errorf("%q is not a place in the archive: want the text that the step before returned", text)
 	}
 	return c, nil
 }
 
 func (c cursor) String() string { return fmt.Sprintf("%s:%d", c.name, c.done) }
 
-// all, as the number of messages done, says that the next step starts with the next object.
-const all = archive.MaxMessages
+// wholeObject is the number of messages done if the next step begins with the next object.
+const wholeObject = archive.MaxMessages
 
-// Step replays the next part of an order, from the cursor after: at most most messages, of one
-// object. After an error, repeat the step.
+// Step replays the next part of an order, from the cursor after. The part is at most most messages
+// of one object. After an error, repeat the step.
 func (s *Service) Step(ctx context.Context, o Order, after string, most int) (Step, error) {
 	at, err := parseCursor(after)
 	if err != nil {
 		return Step{}, err
 	}
 	step := Step{Next: after, Events: map[Outcome]int{}}
-	if at.name == "" || at.done >= all {
+	if at.name == "" || at.done >= wholeObject {
 		behind := max(archive.After(o.From), at.name)
 		list, _, err := s.Store.List(ctx, behind, archive.After(o.To), 1)
 		if err != nil {
@@ -131,7 +131,7 @@ func (s *Service) Step(ctx context.Context, o Order, after string, most int) (St
 	switch {
 	case errors.As(err, &bad):
 		step.Faults = append(step.Faults, Fault{Object: at.name, Outcome: Unreadable, Why: bad.Err.Error()})
-	case errors.Is(err, archive.ErrNotFound): // it expired in the meantime
+	case errors.Is(err, archive.ErrNotFound): // the object expired in the meantime
 	case err != nil:
 		return step, fmt.Errorf("replay: %w", err)
 	}
@@ -139,7 +139,7 @@ func (s *Service) Step(ctx context.Context, o Order, after string, most int) (St
 	looked := msgs[:min(max(most, 1), MaxStep, len(msgs))]
 	at.done += len(looked)
 	if len(looked) == len(msgs) {
-		at.done = all
+		at.done = wholeObject
 	}
 	if len(looked) > 0 {
 		p := part{Service: s, order: o, sink: parts.Sink, object: at.name, step: &step}
@@ -156,9 +156,9 @@ type part struct {
 	*Service
 	order   Order
 	sink    string
-	sources *source.Set // of the sink
+	sources *source.Set // as the queue of the sink uses them
 	object  archive.Name
-	docs    []shard.DocID // of the events in want
+	docs    []shard.DocID // the documents of the events that the order selects
 	rows    map[shard.DocID]shard.Row
 	step    *Step
 }
@@ -167,13 +167,13 @@ type part struct {
 type message struct {
 	queue.Message
 	events []event.Result
-	want   []bool // by event: it is to be sent
+	want   []bool // for each event: whether to send it
 }
 
 func (p *part) count(o Outcome, n int) { p.step.Events[o] += n }
 
-// fault records what could not be replayed, once for each message, because a message may contain
-// hundreds of events.
+// fault records why a message or object could not be replayed. A message has one fault, although it
+// may contain hundreds of events.
 func (p *part) fault(o Outcome, message, why string) {
 	if last := len(p.step.Faults) - 1; last < 0 || p.step.Faults[last].Message != message {
 		p.step.Faults = append(p.step.Faults, Fault{p.object, message, o, why})
@@ -183,7 +183,8 @@ func (p *part) fault(o Outcome, message, why string) {
 func (p *part) replay(ctx context.Context, msgs []queue.Message) error {
 	if _, known := p.Config.Sinks[p.sink]; !known {
 		p.count(Refused, len(msgs))
-		p.fault(Refused, "", fmt.Sprintf("sinks.%s: there is no such sink any more", p.sink))
+		p.fault(Refused, "", fmt.Sprintf("sinks.%s: the settings no longer have this sink: to replay its messages, add it again",
+			p.sink))
 		return nil
 	}
 	p.sources = p.Sources.At(p.sink)
@@ -238,8 +239,8 @@ func (p *part) decode(a queue.Message) message {
 	return m
 }
 
-// copies returns the messages to send. If all events are to be sent, that is the message itself.
-// Otherwise it is one copy for each event to send.
+// copies returns the messages to send. If all events are to be sent, it returns one copy of the
+// message. Otherwise it returns a copy for each event to send.
 func (p *part) copies(m *message) (out []queue.Outgoing) {
 	sending, whole := 0, true
 	for i, want := range m.want {
@@ -269,7 +270,8 @@ func (p *part) copies(m *message) (out []queue.Outgoing) {
 	return out
 }
 
-// copy adds to out the message as one of the run, or its copy for one event.
+// copy appends to out a copy of the message for the resync run. If only is an event's position, the
+// copy is for that event alone.
 func (p *part) copy(m *message, out []queue.Outgoing, events, only int) []queue.Outgoing {
 	one, err := p.again(m, only)
 	if err == nil {
@@ -281,7 +283,7 @@ func (p *part) copy(m *message, out []queue.Outgoing, events, only int) []queue.
 	return out
 }
 
-// outcome decides by its row whether an event is sent.
+// outcome reads the row of an event's document, and decides whether the event is sent.
 func (p *part) outcome(m *message, i int) Outcome {
 	e := m.events[i].Event
 	row := p.rows[e.Doc]
@@ -298,9 +300,9 @@ func (p *part) outcome(m *message, i int) Outcome {
 	return Sent
 }
 
-// again returns the message as one of the run, or a copy for one event. Its events must stay the
-// same. Its sent time is now, so that the run does not lie in the future, but it keeps the time of
-// its first sending.
+// again returns a copy of the message for the resync run, with all events or with only one. Its
+// events must stay the same. The copy is sent now, so that its run is not in the future. But it
+// keeps the time when the message was first sent.
 func (p *part) again(m *message, only int) (queue.Outgoing, error) {
 	out, err := deadletter.Copy(m.Body, m.Attributes, m.FirstSent(), 0)
 	if err != nil {
@@ -315,7 +317,7 @@ func (p *part) again(m *message, only int) (queue.Outgoing, error) {
 	}
 	for i, r := range p.sources.Decode(one) {
 		if m.want[i] && (only < 0 || i == only) && !r.Event.Key.SameEvent(m.events[i].Event.Key) {
-			return out, errors.New("as one of a resync run it would be another event")
+			return out, errors.New("in a resync run the event would have another version or content: publish the document again")
 		}
 	}
 	out.Body, out.Attributes = one.Body, one.Attributes

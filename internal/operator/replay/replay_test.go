@@ -36,7 +36,7 @@ type bench struct {
 	store *memory.Archive
 	order Order
 	sent  []queue.Outgoing
-	fails int // sends that fail first
+	fails int // number of sends that fail, from the first
 }
 
 func play(t *testing.T, story func(b *bench)) {
@@ -67,7 +67,8 @@ func play(t *testing.T, story func(b *bench)) {
 	})
 }
 
-// archived puts an object with these bodies, sent then, into the archive.
+// archived stores an object in the archive. It has a message for each body, and all were sent at
+// the same time.
 func (b *bench) archived(sent time.Time, bodies ...string) archive.Name {
 	b.Helper()
 	var msgs []queue.Message
@@ -116,7 +117,7 @@ func (b *bench) outcomes(want map[Outcome]int) {
 	}
 }
 
-// inRun is a key as one of a resync run.
+// inRun returns a copy of a key that has a resync run.
 func inRun(t *testing.T, k shard.OrderKey, run string) shard.OrderKey {
 	t.Helper()
 	p := usecasetest.Must(k.Parts())(t)
@@ -136,40 +137,40 @@ func TestAnEventIsSentUnlessItsRowKnowsSomethingNewer(t *testing.T) {
 		age  time.Duration
 		want Outcome
 	}{
-		"no row":            {want: Sent},
-		"it was committed":  {row: func(_ *bench, r *shard.Row, k shard.OrderKey) { r.Committed = k }, want: Sent},
-		"an older one":      {row: func(b *bench, r *shard.Row, _ shard.OrderKey) { r.Committed = b.EventOf(usecasetest.Put("a", 1)).Key }, want: Sent},
-		"a later one":       {row: func(b *bench, r *shard.Row, _ shard.OrderKey) { r.Committed = b.EventOf(usecasetest.Put("a", 3)).Key }, want: Newer},
-		"a later one waits": {row: func(b *bench, r *shard.Row, _ shard.OrderKey) { r.Pending = b.EventOf(usecasetest.Put("a", 3)).Key }, want: Sent},
-		// It was replayed before.
-		"it, in an earlier run": {row: func(b *bench, r *shard.Row, k shard.OrderKey) { r.Committed = inRun(b.T, k, before) }, want: Sent},
-		// A resync wrote the version again with what its page says now. As one of a later run the old
-		// content would win.
+		"no row":                      {want: Sent},
+		"it was committed":            {row: func(_ *bench, r *shard.Row, k shard.OrderKey) { r.Committed = k }, want: Sent},
+		"an older version":            {row: func(b *bench, r *shard.Row, _ shard.OrderKey) { r.Committed = b.EventOf(usecasetest.Put("a", 1)).Key }, want: Sent},
+		"a later version":             {row: func(b *bench, r *shard.Row, _ shard.OrderKey) { r.Committed = b.EventOf(usecasetest.Put("a", 3)).Key }, want: Newer},
+		"a later one is only pending": {row: func(b *bench, r *shard.Row, _ shard.OrderKey) { r.Pending = b.EventOf(usecasetest.Put("a", 3)).Key }, want: Sent},
+		// An earlier replay sent the event.
+		"it was committed in an earlier run": {row: func(b *bench, r *shard.Row, k shard.OrderKey) { r.Committed = inRun(b.T, k, before) }, want: Sent},
+		// A resync wrote the version again with the present content of its page. If the replay sent the
+		// old content in a later run, the old content would win.
 		"its version with the content of a resync": {
 			row: func(b *bench, r *shard.Row, _ shard.OrderKey) {
 				r.Committed = inRun(b.T, b.EventOf(other2).Key, before)
 			},
 			want: Newer,
 		},
-		"the same, on its way": {
+		"its version with the content of a resync, pending": {
 			row: func(b *bench, r *shard.Row, k shard.OrderKey) {
 				r.Committed, r.Pending = k, inRun(b.T, b.EventOf(other2).Key, before)
 			},
 			want: Newer,
 		},
-		"the same, claimed": {
+		"its version with the content of a resync, claimed": {
 			row: func(b *bench, r *shard.Row, k shard.OrderKey) {
 				r.Committed, r.Claimed = k, inRun(b.T, b.EventOf(other2).Key, before)
 			},
 			want: Newer,
 		},
-		"an operator took it back": {row: func(_ *bench, r *shard.Row, k shard.OrderKey) {
+		"a reset withdrew it": {row: func(_ *bench, r *shard.Row, k shard.OrderKey) {
 			r.TakenBack = shard.KeySetOf(k)
 		}, want: TakenBack},
-		"it is dead":                {row: func(_ *bench, r *shard.Row, k shard.OrderKey) { r.Dead = k }, want: Dead},
-		"too old, and no commit":    {age: 30 * 24 * time.Hour, want: TooOld},
-		"old, and it is known":      {age: 30 * 24 * time.Hour, row: func(_ *bench, r *shard.Row, k shard.OrderKey) { r.Committed = k }, want: Sent},
-		"another one of it is dead": {row: func(b *bench, r *shard.Row, _ shard.OrderKey) { r.Dead = b.EventOf(other2).Key }, want: Sent},
+		"it is dead":                             {row: func(_ *bench, r *shard.Row, k shard.OrderKey) { r.Dead = k }, want: Dead},
+		"too old, and no commit":                 {age: 30 * 24 * time.Hour, want: TooOld},
+		"too old, but committed":                 {age: 30 * 24 * time.Hour, row: func(_ *bench, r *shard.Row, k shard.OrderKey) { r.Committed = k }, want: Sent},
+		"its version with other content is dead": {row: func(b *bench, r *shard.Row, _ shard.OrderKey) { r.Dead = b.EventOf(other2).Key }, want: Sent},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(b *bench) {
@@ -202,7 +203,7 @@ func TestAnEventIsSentUnlessItsRowKnowsSomethingNewer(t *testing.T) {
 	}
 }
 
-// What goes on where it stopped sends each message, and a step that failed may be repeated.
+// A replay in steps of any size sends each message once. A failed step may be repeated.
 func TestAReplayGoesStepByStep(t *testing.T) {
 	for _, most := range []int{1, 2, 3, MaxStep, 1 << 30} {
 		t.Run(fmt.Sprint(most), func(t *testing.T) {
@@ -250,8 +251,8 @@ func TestWhatCannotBeReplayedIsNamedAndTheRestGoesOn(t *testing.T) {
 		first := b.archived(time.Now(), usecasetest.Put("a", 1), "not even JSON",
 			`{"type":"doc.changed","subject":"b","sequence":"1","data":{"title":"`+large+`"}}`)
 		broken := b.object([]byte("not gzip"), 7)
-		stranger := archive.Name("2026/odd:name")
-		usecasetest.OK(t, b.store.Put(b.Context(), stranger, nil))
+		oddName := archive.Name("2026/odd:name")
+		usecasetest.OK(t, b.store.Put(b.Context(), oddName, nil))
 		gone := archive.Parts{Received: time.Now(), Lane: flight.Live, Sink: "gone", Messages: 1, ID: "ID"}.Name()
 		object, _ := archive.Encode([]queue.Message{{ID: "m", Body: usecasetest.Put("a", 1)}})
 		usecasetest.OK(t, b.store.Put(b.Context(), gone, object))
@@ -265,13 +266,13 @@ func TestWhatCannotBeReplayedIsNamedAndTheRestGoesOn(t *testing.T) {
 		var named []string
 		for _, f := range sum.Faults {
 			if f.Why == "" {
-				t.Errorf("%+v says nothing", f)
+				t.Errorf("%+v has no reason", f)
 			}
 			named = append(named, fmt.Sprintf("%s %s %s", f.Object, f.Message, f.Outcome))
 		}
 		want := []string{
 			fmt.Sprintf("%s m1 invalid", first), fmt.Sprintf("%s m2 refused", first),
-			fmt.Sprintf("%s  unreadable", broken), fmt.Sprintf("%s  refused", gone), fmt.Sprintf("%s  unreadable", stranger),
+			fmt.Sprintf("%s  unreadable", broken), fmt.Sprintf("%s  refused", gone), fmt.Sprintf("%s  unreadable", oddName),
 		}
 		slices.Sort(want)
 		slices.Sort(named)
@@ -289,7 +290,7 @@ func changed(id string, sequencer int) string {
 		id, sequencer)
 }
 
-// An event that is newer elsewhere stays out, although others of its message go.
+// If the row has a newer version of one event, the other events of its message are still sent.
 func TestOfAMessageOnlyTheEventsThatAreWantedGo(t *testing.T) {
 	play(t, func(b *bench) {
 		c := b.Rig.Config
@@ -320,7 +321,7 @@ func TestOfAMessageOnlyTheEventsThatAreWantedGo(t *testing.T) {
 		b.sent = nil
 		b.outcomes(map[Outcome]int{Sent: 3})
 		if got, want := docs(), []string{"content#docs/a", "content#docs/b", "content#docs/c"}; !slices.Equal(got, want) || len(b.sent) != 1 {
-			t.Errorf("got %q in %d messages, want it whole", got, len(b.sent))
+			t.Errorf("got %q in %d messages, want %q in one", got, len(b.sent), want)
 		}
 	})
 }
@@ -345,7 +346,7 @@ func TestAnOrderChoosesByCollectionAndSource(t *testing.T) {
 	})
 }
 
-// What every kind writes can be replayed, as the event that it was.
+// Every kind of source writes messages that can be replayed as the same events.
 func TestEveryKindCanBeReplayed(t *testing.T) {
 	for _, name := range source.Kinds() {
 		kind, _ := source.Lookup(name)

@@ -36,28 +36,29 @@ const (
 	resync = "after the deploy, publish everything again: `lull resync`"
 )
 
-// none is how an empty text is written.
+// none is an empty text, as config.Change writes it.
 const none = `""`
 
 // rules lists the settings that affect more than future events.
 var rules = []rule{
 	{[]string{"stack"}, nil, Finding{
 		Stack: Replaced, Serious: true,
-		Does:  "another stack beside this one: its table, bucket and queues are new and empty, and this one stays",
+		Does:  "the deploy creates another stack, with a new and empty table, bucket and queues; the old stack stays",
 		First: "after the deploy, move the senders, publish everything again (`lull resync`), and remove the old stack",
 	}},
 	{[]string{"sinks.<name>.kind", "sinks.<name>.url", "sinks.<name>.index"}, nil, Finding{
-		Does:    "documents are written to another place, which does not hold those that were written before",
+		Does:    "documents are written to another place, which does not have the documents that were written before",
 		First:   resync,
 		Serious: true,
 	}},
 	{[]string{"table.name"}, func(c config.Change) bool { return c.Old == none }, Finding{
 		Stack: Removed, Serious: true, First: resync,
-		Does: "the stack's own table stays outside of it, with its rows; the other one knows no version of any document",
+		Does: "the stack's own table stays in the account, outside of the stack; the other table knows no version of any document",
 	}},
 	{[]string{"table.name"}, func(c config.Change) bool { return c.New == none }, Finding{
-		Stack: Created, Serious: true, First: resync + "; if a table of the stack's stayed, import it before the deploy",
-		Does: "the stack has a table of its own, which begins empty; the other one stays as it is",
+		Stack: Created, Serious: true,
+		First: resync + "; if the stack had its own table before, that table still exists: import it before the deploy",
+		Does:  "the stack creates its own table, which is empty; the other table does not change",
 	}},
 	{[]string{"table.name"}, nil, Finding{
 		Serious: true, First: resync, Does: "the other table knows no version of any document",
@@ -67,16 +68,17 @@ var rules = []rule{
 		First: "set table.writes.min and table.reads.min to what the table uses now; lower them a day later", Serious: true,
 	}},
 	{[]string{"sinks.<name>.liveQueue"}, nil, Finding{
-		Stack: Replaced, Serious: true, First: drain + "; if a live queue of the stack's stayed, import or delete it",
-		Does: "receive reads another queue; the former one stays with its messages, and nobody reads it",
+		Stack: Replaced, Serious: true,
+		First: drain + "; if the stack's own live queue still exists from before, import or delete it",
+		Does:  "receive reads another queue; the former queue stays with its messages, and no function reads them",
 	}},
 	{[]string{"sources.<name>.class"}, nil, Finding{
-		Does:  "versions of the new class cannot be compared with those in the rows: events become dead letters",
-		First: "leave the class of a source as it is; to begin a new count, raise its epoch", Serious: true,
+		Does:  "versions of the new class cannot be compared with the versions in the rows: events become dead letters",
+		First: "keep the class; if the source's versions begin again at low numbers, raise its epoch", Serious: true,
 	}},
 	{[]string{"sources.<name>.epoch"}, config.Change.Lowered, Finding{
-		Does: "events of the lower epoch are older than what is committed, so they are stale", Serious: true,
-		First: "leave the epoch: it may only grow",
+		Does: "events of the lower epoch are older than the committed versions, so lull skips them as stale", Serious: true,
+		First: "do not lower the epoch: it may only grow",
 	}},
 	{[]string{
 		"sources.<name>.kind", "defaultSource", "sources.<name>.json.id", "sources.<name>.json.version",
@@ -84,18 +86,18 @@ var rules = []rule{
 		"sources.<name>.debezium.binlog", "sources.<name>.debezium.sequence",
 		"sources.<name>.s3.stripPrefix", "sources.<name>.s3.stripSuffix",
 	}, nil, Finding{
-		Does:  "messages that wait are decoded by the new rule, which may give their documents other keys or none",
+		Does:  "messages that wait are decoded by the new rule: their documents may get other keys, or they become dead letters",
 		First: drain, Serious: true,
 	}},
 	{[]string{"sources.<name>.govuk.locales"}, func(c config.Change) bool { return c.Old != "" }, Finding{
-		Does: "translations get other ids, or are no longer indexed: the sink keeps what it has under the old ids",
-		First: "leave the list as it is and add locales at its end; for another list write to another index, " +
+		Does: "translations get other ids, or are no longer indexed: the sink keeps the documents with the old ids",
+		First: "keep the list, and add locales only at its end; if you need another list, name a new index, " +
 			"and after the deploy publish everything again (`lull resync`)",
 		Serious: true,
 	}},
 	{[]string{"queues.retention", "queues.deadLetterRetention"}, config.Change.Lowered, Finding{
 		Does: "SQS deletes the messages that are older than the new retention", Serious: true,
-		First: "first wait until the queues hold none that old: the metric ApproximateAgeOfOldestMessage",
+		First: "first wait until no message is older than that: see the metric ApproximateAgeOfOldestMessage",
 	}},
 	{[]string{"tableOutage"}, to(config.TableOutageOpen), Finding{
 		Stack: Created, Does: "an alarm for each sink: outage-writes",
@@ -104,23 +106,23 @@ var rules = []rule{
 		Stack: Removed, Does: "an alarm of each sink: outage-writes",
 	}},
 	{[]string{"commitFeed"}, func(c config.Change) bool { return c.New == "true" }, Finding{
-		Stack: Created, Does: "a pipe and its function; the table gets a stream in place. It tells what is committed from now on",
+		Stack: Created, Does: "a pipe and its function; the table gets a stream in place. Commits are published from now on",
 	}},
 	{[]string{"commitFeed"}, nil, Finding{
-		Stack: Removed, Does: "the pipe and its function go, and the table's stream with what nobody has read of it",
-		First: "stop whoever relies on the events", Serious: true,
+		Stack: Removed, Does: "the pipe, its function and the table's stream are deleted, with the commits not yet published",
+		First: "stop the programs that need these events", Serious: true,
 	}},
 	{[]string{"archive.keep"}, func(c config.Change) bool { return c.Old == "0s" }, Finding{
-		Stack: Created, Does: "an alarm for each sink: archive-lost; receive archives what comes from now on",
+		Stack: Created, Does: "an alarm for each sink: archive-lost; receive archives messages from now on",
 	}},
 	{[]string{"archive.keep"}, func(c config.Change) bool { return c.New == "0s" }, Finding{
 		Stack: Removed, Serious: true,
 		Does:  "an alarm of each sink: archive-lost; S3 deletes the archive",
-		First: "if you need it, copy archive/ out of the bucket, or `lull replay` what is to be sent again",
+		First: "if you need the archive, copy archive/ out of the bucket, or send its messages again (`lull replay`)",
 	}},
 	{[]string{"archive.keep"}, config.Change.Lowered, Finding{
-		Serious: true, Does: "S3 deletes what is older from the archive",
-		First: "if you need it, copy it out of the bucket, or `lull replay` what is to be sent again",
+		Serious: true, Does: "S3 deletes the objects of the archive that are older",
+		First: "if you need them, copy archive/ out of the bucket, or send their messages again (`lull replay`)",
 	}},
 	{[]string{"collections.<name>.enrich.kind"}, func(c config.Change) bool { return c.Old == "" }, Finding{
 		Stack: Created, First: resync,
@@ -128,7 +130,7 @@ var rules = []rule{
 	}},
 	{[]string{"collections.<name>.enrich.kind"}, func(c config.Change) bool { return c.New == "" }, Finding{
 		Stack: Removed, First: resync,
-		Does: "documents are no longer enriched, and keep the fields that they have; their sink's alarm enricher-away goes",
+		Does: "documents are no longer enriched, and keep the fields that they have; the alarm enricher-away of their sink is deleted",
 	}},
 	{[]string{
 		"collections.<name>.enrich.kind", "collections.<name>.enrich.url", "collections.<name>.enrich.functionARN",
@@ -137,7 +139,7 @@ var rules = []rule{
 		First: resync, Does: "documents keep the fields of the former enricher until they are written again",
 	}},
 	{[]string{"lifecycle.rowRetention"}, config.Change.Raised, Finding{
-		Does:    "rows that are gone already are taken for documents without a version, until the new time has passed",
+		Does:    "until the new time has passed, a document whose row was already deleted counts as one without a version",
 		First:   "until then, drop dead letters that are older than the former retention instead of redriving them",
 		Serious: true,
 	}},
@@ -147,15 +149,15 @@ func to(value config.TableOutage) func(config.Change) bool {
 	return func(c config.Change) bool { return c.New == string(value) }
 }
 
-// Settings lists what a deploy of the newer settings does to a stack that was deployed with the
-// older ones, by setting. Both must be complete and valid. It does not know the options of the CDK
-// app, or the effects of another version of lull; Templates does.
+// Settings lists, by setting, what a deploy of the newer settings does to a stack that was deployed
+// with the older settings. Both settings must be complete and valid. Settings does not know the
+// options of the CDK app, or the effects of another version of lull. Templates knows both.
 func Settings(older, newer *config.Config) []Finding {
 	whole := entries(older, newer)
 	found := slices.Clone(whole)
 	for _, c := range config.Changes(older, newer) {
 		if slices.ContainsFunc(whole, func(f Finding) bool { return strings.HasPrefix(c.Name+".", f.Setting+".") }) {
-			continue // already reported as a whole entry, which was added or removed
+			continue // this entry was added or removed, and entries has reported the whole entry
 		}
 		f := Finding{Stack: Updated, Does: "in place"}
 		for _, r := range rules {
@@ -177,15 +179,15 @@ func entries(older, newer *config.Config) (found []Finding) {
 		add(Finding{
 			Setting: "sinks." + name, New: "added", Stack: Created,
 			Does: "queues, functions, state machines, rules and alarms of its own",
-			First: "if a sink of that name was removed before, its queues stayed: import or delete them first" +
+			First: "if a sink with this name was removed before, its queues still exist: import or delete them first" +
 				" (docs/transitions.md)",
 		})
 	}
 	for _, name := range only(older.Sinks, newer.Sinks) {
 		add(Finding{
 			Setting: "sinks." + name, Old: "removed", Stack: Removed, Serious: true,
-			Does: "its functions, state machines and alarms go; its three queues stay, with their messages, " +
-				"and nobody reads them",
+			Does: "its functions, state machines and alarms are deleted; its three queues stay, with their messages, " +
+				"and no function reads them",
 			First: drain,
 		})
 	}
@@ -195,7 +197,7 @@ func entries(older, newer *config.Config) (found []Finding) {
 	for _, name := range only(older.Sources, newer.Sources) {
 		add(Finding{
 			Setting: "sources." + name, Old: "removed", Stack: Updated, Serious: true, First: drain,
-			Does: "its messages that wait are decoded by another source, and become dead letters where that one cannot",
+			Does: "its messages that wait are decoded by another source, and become dead letters if that source cannot decode them",
 		})
 	}
 	for _, name := range only(newer.Collections, older.Collections) {
@@ -242,8 +244,8 @@ func moves(older, newer *config.Config) (found []Finding) {
 	return found
 }
 
-// moved is the effect of another list of sinks. The rows of the first sink are named after the
-// collection only, so the first sink must not change (ADR 0049).
+// moved returns the effect of changing the list of sinks of a collection. The rows of the first
+// sink are named after the collection only, so the first sink must not change (ADR 0049).
 func moved(name string, from, to []string) Finding {
 	added := slices.DeleteFunc(slices.Clone(to), func(sink string) bool { return slices.Contains(from, sink) })
 	gone := slices.ContainsFunc(from, func(sink string) bool { return !slices.Contains(to, sink) })
@@ -251,14 +253,14 @@ func moved(name string, from, to []string) Finding {
 	case from[0] == to[0] && gone:
 		return Finding{
 			Serious: true, First: drain,
-			Does: "the sink that goes keeps the documents that it has; the others go on",
+			Does: "the removed sink keeps its documents; the other sinks continue",
 		}
 	case from[0] == to[0] && len(added) == 0:
 		return Finding{Does: "nothing: the first sink stays the first"}
 	case from[0] == to[0]:
 		return Finding{
-			Does: "it is written to " + strings.Join(added, ", ") + " too, which begins empty",
-			First: "after the deploy, let the senders reach its queue too, and fill it: `lull backfill " + name + " --sink " +
+			Does: "the collection is also written to " + strings.Join(added, ", ") + ", which has no documents yet",
+			First: "after the deploy, let the senders also reach the new queue, and fill the sink: `lull backfill " + name + " --sink " +
 				strings.Join(added, "`, `lull backfill "+name+" --sink ") + "`",
 		}
 	case len(from) == 1 && len(to) == 1:
@@ -269,9 +271,9 @@ func moved(name string, from, to []string) Finding {
 	}
 	return Finding{
 		Serious: true,
-		Does: fmt.Sprintf("%s takes over the rows of %s, the first sink until now, as if it had what they say was written there",
+		Does: fmt.Sprintf("%s takes over the rows of %s, which was the first sink, as if it had the documents of that sink",
 			to[0], from[0]),
-		First: fmt.Sprintf("leave %s the first, and add others after it. To replace it: %s, deploy, and for each sink that "+
+		First: fmt.Sprintf("keep %s first in the list, and add sinks after it. To replace it: %s, deploy, and for each sink that "+
 			"stays `lull index repair %s --sink NAME --source EXPORT`", from[0], strings.TrimPrefix(drain, "first "), name),
 	}
 }

@@ -13,7 +13,8 @@ import (
 	"sync"
 )
 
-// Schema is a part of CloudFormation's schema of a resource type: names of top-level properties.
+// Schema is a part of CloudFormation's schema of a resource type. It lists names of top-level
+// properties.
 type Schema struct {
 	// CreateOnly cannot be changed in place: another value needs another resource.
 	// SometimesCreateOnly cannot be changed in some cases, and is treated as CreateOnly.
@@ -23,8 +24,8 @@ type Schema struct {
 	// exists.
 	Identifier []string `json:"identifier"`
 	ReadOnly   []string `json:"readOnly"`
-	// Apart distinguishes a resource from every other one in the account and region. It is empty if
-	// the service generates a name.
+	// Apart are the properties whose values distinguish a resource from every other resource in the
+	// account and region. It is empty if the service generates a name.
 	Apart []string `json:"apart"`
 	// Importable says whether a stack can import an existing resource.
 	Importable bool `json:"importable"`
@@ -56,7 +57,7 @@ type Resource struct {
 // maxTemplate is more than the megabyte that CloudFormation allows, because quotes are escaped.
 const maxTemplate = 4 << 20
 
-// ReadTemplate reads a template in JSON, or an answer of `aws cloudformation get-template`, which
+// ReadTemplate reads a template in JSON, or the answer of `aws cloudformation get-template`, which
 // contains a template.
 func ReadTemplate(r io.Reader) (Template, error) {
 	text, err := io.ReadAll(io.LimitReader(r, maxTemplate+1))
@@ -99,11 +100,11 @@ const (
 	Updated  Action = "updated" // in place
 	Replaced Action = "replaced"
 	Removed  Action = "removed"
-	// Refused means that the deploy fails: the resource would get the name of one that still
-	// exists.
+	// Refused means that the deploy fails. Either the resource would get the name of another resource
+	// that still exists, or its type would change.
 	Refused Action = "refused"
-	// Lost is a subscription that equals one which the same deploy removes. SNS returns the
-	// existing subscription, and the deploy deletes it in the end.
+	// Lost is a new subscription that equals a subscription which the same deploy removes. SNS returns
+	// the existing subscription, and the deploy deletes it at its end.
 	Lost Action = "lost"
 )
 
@@ -130,8 +131,8 @@ func (c Change) Serious() bool {
 	return slices.Contains([]Action{Refused, Lost, Replaced}, c.Action)
 }
 
-// Templates lists what a deploy of the newer template does to a stack that was deployed with the
-// older one, by logical id. It omits unchanged resources.
+// Templates lists, by logical id, what a deploy of the newer template does to a stack that was
+// deployed with the older template. It omits unchanged resources.
 func Templates(older, newer Template) []Change {
 	d := difference{older, newer, make(map[string]Change)}
 	for id, n := range newer.Resources {
@@ -169,8 +170,8 @@ func (d *difference) put(id string, r Resource, a Action, by ...string) {
 	}
 }
 
-// spread finds the effect of changed properties on their resources, and reports whether it found
-// more. If a resource is replaced, each resource that refers to it changes, too.
+// spread finds the effects of changed properties on their resources, and reports whether it found
+// new effects. If a resource is replaced, each resource that refers to it also changes.
 func (d *difference) spread() (more bool) {
 	for id, n := range d.newer.Resources {
 		o, ok := d.older.Resources[id]
@@ -228,8 +229,8 @@ func (d *difference) moved(v any) bool {
 	return false
 }
 
-// collide finds resources that are created while another one still has their name. CloudFormation
-// first creates new resources, and removes old ones at the end.
+// collide finds resources that are created while another resource still has their name.
+// CloudFormation first creates new resources, and removes old resources at the end.
 func (d *difference) collide() {
 	goes := make(map[string]string)
 	for id, c := range d.changes {
@@ -253,8 +254,8 @@ func (d *difference) collide() {
 	}
 }
 
-// apart is the text that distinguishes a resource from all others, if its template contains it. It
-// is empty if the service generates a name.
+// apart returns a text that distinguishes a resource from all others. It is empty if the template
+// does not contain it, because the service generates a name.
 func (r Resource) apart() string {
 	parts := []any{r.Type}
 	for _, p := range Schemas()[r.Type].Apart {
@@ -271,7 +272,7 @@ func (r Resource) apart() string {
 	return string(text)
 }
 
-// name is the resource's name, if the template has one.
+// name returns the resource's name, or an empty text if the template has none.
 func (r Resource) name() string {
 	for _, p := range Schemas()[r.Type].Apart {
 		if text, ok := r.Properties[p].(string); ok && strings.HasSuffix(p, "Name") {
@@ -285,7 +286,8 @@ func overlap(a, b []string) bool {
 	return slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
 }
 
-// merged has the entries of a and b. If both have a name, the entry of b is used.
+// merged returns the entries of a and b. If both have an entry with the same name, it returns the
+// entry of b.
 func merged[V any](a, b map[string]V) map[string]V {
 	all := make(map[string]V, len(a)+len(b))
 	maps.Copy(all, a)
@@ -298,13 +300,13 @@ func (c Change) Says() string {
 	text := strings.Join(c.By, ", ")
 	switch {
 	case c.Action == Lost:
-		return "the subscription is the one that this deploy removes: " + text
+		return "the deploy deletes an equal subscription at its end, and with it this one: " + text
 	case c.Action == Refused:
-		return "the deploy fails: CloudFormation takes no second resource of that name: " + text
+		return "the deploy fails: CloudFormation cannot create this resource while the old one exists: " + text
 	case c.Kept:
-		return strings.TrimPrefix(text+"; what was there stays in the account, outside of the stack", "; ")
+		return strings.TrimPrefix(text+"; the old resource stays in the account, outside of the stack", "; ")
 	case c.Serious():
-		return strings.TrimPrefix(text+"; what was there is deleted with what it holds", "; ")
+		return strings.TrimPrefix(text+"; the old resource is deleted with its contents", "; ")
 	}
 	return text
 }

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Each rule of CloudFormation, with the smallest templates that show it.
+// Each case shows a rule of CloudFormation with the smallest templates.
 func TestTemplatesFollowCloudFormationsRules(t *testing.T) {
 	t.Parallel()
 	const kept = `,"DeletionPolicy":"RetainExceptOnCreate","UpdateReplacePolicy":"Retain"`
@@ -123,7 +123,7 @@ func TestTemplatesAreReadAsTheCommandLinePrintsThem(t *testing.T) {
 	}
 }
 
-// Effects of a deploy that no template shows: on documents, rows and messages.
+// A change of settings can affect documents, rows and messages. No template shows these effects.
 func TestSettingsSayWhatIsLostOrLeftBehind(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -212,13 +212,13 @@ func TestSettingsSayWhatIsLostOrLeftBehind(t *testing.T) {
 			var got []string
 			for _, f := range Settings(&older, &newer) {
 				if f.Does == "" || f.Stack == "" || f.Old == "" && f.New == "" {
-					t.Errorf("%+v says too little", f)
+					t.Errorf("%+v lacks Does, Stack, or both Old and New", f)
 				}
 				if f.Serious {
 					got = append(got, f.Setting)
 				}
 				if f.Serious && f.First == "" {
-					t.Errorf("%s: nothing is said about what to do", f.Setting)
+					t.Errorf("%s: the finding is serious, but does not say what to do first", f.Setting)
 				}
 			}
 			slices.Sort(got)
@@ -248,7 +248,8 @@ func source(c *config.Config, change func(*config.Source)) {
 	c.Sources["native"] = s
 }
 
-// The rows of the first sink are named after the collection only, so it stays the first.
+// The rows of the first sink are named after the collection only, so the first sink must stay
+// first.
 func TestAListOfSinksChangesAfterItsFirst(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -256,10 +257,10 @@ func TestAListOfSinksChangesAfterItsFirst(t *testing.T) {
 		serious  bool
 		does     string
 	}{
-		{"search", "search, vectors", false, "written to vectors too"},
-		{"search, vectors", "search, more, vectors", false, "written to more too"},
+		{"search", "search, vectors", false, "also written to vectors"},
+		{"search, vectors", "search, more, vectors", false, "also written to more"},
 		{"search, vectors, more", "search, more, vectors", false, "nothing"},
-		{"search, vectors", "search", true, "the sink that goes keeps the documents"},
+		{"search, vectors", "search", true, "the removed sink keeps its documents"},
 		{"search, vectors", "vectors, search", true, "vectors takes over the rows of search"},
 		{"search, vectors", "vectors", true, "vectors takes over the rows of search"},
 		{"search", "vectors, search", true, "vectors takes over the rows of search"},

@@ -19,15 +19,16 @@ const (
 	batchSize = 100
 	// maxMessages is how many messages a step compares.
 	maxMessages = 1000
-	// maxNames is how many messages a step names without comparing them.
+	// maxNames is how many messages a step reads only for the names of their documents.
 	maxNames = 5000
-	// MaxNamedInvalid is how many invalid events are named. In an export of another form, all events
-	// are invalid.
+	// MaxNamedInvalid is how many invalid events the answer names. If an export has another format,
+	// all its events are invalid.
 	MaxNamedInvalid = 20
 )
 
-// nameDocuments collects the documents of the messages that an earlier program has compared, if the
-// export is complete: they are only in memory. It reports whether some are left for the next step.
+// nameDocuments reads again the part of a complete export that an earlier program has compared. It
+// collects the names of the documents, which were only in the memory of that program. behind says
+// that the next step must continue this.
 func (v *Verification) nameDocuments(ctx context.Context, c Cursor) (behind bool, err error) {
 	if v.CompleteAt.IsZero() || v.named.Messages >= c.Messages || c.Phase == finished {
 		return false, nil
@@ -41,7 +42,7 @@ func (v *Verification) nameDocuments(ctx context.Context, c Cursor) (behind bool
 		if err != nil {
 			return true, err
 		}
-		if len(batch) == 0 { // it is shorter than before
+		if len(batch) == 0 { // the export is shorter than before
 			return true, feed.ErrOther
 		}
 		events, err := v.ask(ctx, batch, true)
@@ -97,7 +98,7 @@ func (s step) compareExport(ctx context.Context) error {
 			err = s.compare(ctx, batch, numbers, true)
 		}
 		if err != nil && n > 0 && ctx.Err() == nil {
-			return nil // the next step meets the error again, and this one says what was repaired
+			return nil // the next step returns this error; this step reports what it has repaired
 		}
 		if err != nil {
 			return err
@@ -107,7 +108,9 @@ func (s step) compareExport(ctx context.Context) error {
 			s.named = s.Spot
 		}
 		if in.Ended() {
-			if s.next(walking); s.Compared == 0 { // the answer would look as if nothing differed
+			// If the export has no event of the collection, end here. Otherwise the answer would look as if
+			// nothing differed.
+			if s.next(walking); s.Compared == 0 {
 				s.next(finished)
 			}
 			return nil
@@ -117,8 +120,8 @@ func (s step) compareExport(ctx context.Context) error {
 	return nil
 }
 
-// compare compares a batch of the export. A repair sends the messages of documents that differ
-// again. Messages that were sent or are in motion are compared again later.
+// compare compares a batch of the export. If a document differs, a repair sends its message again.
+// Messages that were sent or are in motion are compared again later.
 func (s step) compare(ctx context.Context, batch []queue.Outgoing, numbers []int, first bool) error {
 	events, err := s.ask(ctx, batch, false)
 	if err != nil {
@@ -187,7 +190,7 @@ func (s step) count(e operate.CheckedEvent, n int) {
 	}
 }
 
-// resend sends the messages of a batch that sent marks and that were not sent yet.
+// resend sends the messages of a batch that are marked in sent, except those that were sent before.
 func (s step) resend(ctx context.Context, batch []queue.Outgoing, numbers []int, sent map[int]bool) error {
 	var send []queue.Outgoing
 	var of []int

@@ -13,10 +13,10 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// A job fails if its state is larger than its row may be.
+// The state of a job must fit into a row, or the job fails.
 func TestTheLargestCursorFitsIntoTheRowOfAJob(t *testing.T) {
 	t.Parallel()
-	const most = 300 << 10 // of a state, in bytes
+	const most = 300 << 10 // the largest state, in bytes
 	fill := func(_ context.Context, c Cursor, out *job.Step[Line]) (Cursor, bool, error) {
 		s := step{&Verification{}, &c, out}
 		for i := range 2 * maxTold {
@@ -42,6 +42,6 @@ func TestTheLargestCursorFitsIntoTheRowOfAJob(t *testing.T) {
 		t.Errorf("the state has %d bytes and %v, want at most %d", len(text), err, most)
 	}
 	if len(text) < most*3/4 {
-		t.Errorf("the state has %d bytes only: this is not the largest", len(text))
+		t.Errorf("the state has only %d bytes, so it is not the largest one", len(text))
 	}
 }

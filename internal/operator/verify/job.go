@@ -18,38 +18,41 @@ import (
 // Order says what to verify. A job continues only with the same order.
 type Order struct {
 	Collection shard.Collection `json:"collection"`
-	Sink       string           `json:"sink,omitempty"`   // of a collection that has several
+	Sink       string           `json:"sink,omitempty"`   // the sink to verify, if the collection has several
 	Export     string           `json:"export,omitempty"` // the name of the export, empty for none
 	Source     string           `json:"source,omitempty"` // the source that decodes the export
-	Group      string           `json:"group,omitempty"`  // the message group of what is sent again
+	Group      string           `json:"group,omitempty"`  // the message group of the messages that are sent again
 	Repair     bool             `json:"repair,omitempty"`
-	Versions   bool             `json:"versions,omitempty"` // compare no content
-	// the export is complete at this time; zero if it may be a part
+	Versions   bool             `json:"versions,omitempty"` // compare only versions, and no content
+	// CompleteAt is the time at which the export was complete. It is zero if the export may lack
+	// documents.
 	CompleteAt time.Time `json:"complete_at,omitzero"`
-	Sample     int       `json:"sample,omitempty"` // compare so many rows at random; 0 for all
+	Sample     int       `json:"sample,omitempty"` // how many rows to compare, chosen at random; 0 for all
 }
 
-// Verification is the work of one program on a job. All fields are required but Open, Rate and
+// Verification is the work of one program on a job. All fields are required, except Open, Rate and
 // Confirmed. It is not safe for concurrent use.
 type Verification struct {
 	Order
 
 	Stack operate.API // only Check, Publish, Reconcile and Remove are used
 	Clock clock.Clock
-	By    string // who asks, for the audit
+	By    string // the operator, for the audit
 	// Open opens the export at its beginning. It is required if Order names an export. The export must
 	// outlive the step that opens it.
 	Open func() (*feed.Export, error)
-	// Rate is that of the job's runner: how many documents are compared a second, 0 for no limit.
+	// Rate is the rate of the job's runner: how many documents are compared a second, 0 for no limit.
 	Rate float64
-	// Patience is how long the job looks again while nothing that is in motion comes to its end.
+	// Patience is how long the job compares the documents in motion again, if none of them comes to
+	// rest.
 	Patience time.Duration
-	// Confirmed says that orphans may be removed. Without it the job fails with Unconfirmed.
+	// Confirmed says that orphans may be removed. Without it, a repair that finds orphans fails with
+	// Unconfirmed.
 	Confirmed bool
 
 	in       feed.Reader
 	exported map[uint64]struct{} // with CompleteAt: the documents of the export, by hash
-	named    feed.Spot           // the messages whose documents exported has
+	named    feed.Spot           // exported has the documents of the messages before this place
 }
 
 // phase is a part of the job.
@@ -58,36 +61,36 @@ type phase string
 const (
 	comparing phase = "export"  // the messages of the export
 	walking   phase = "walk"    // the documents of the sink, and their rows
-	removing  phase = "orphans" // what a complete export lacks
+	removing  phase = "orphans" // the documents that a complete export lacks
 	finished  phase = "done"
 )
 
 // Cursor is where the next step begins.
 type Cursor struct {
 	Phase  phase  `json:"phase"`
-	Settle bool   `json:"settle,omitempty"` // compare again what is in motion or was sent, before the phase continues
+	Settle bool   `json:"settle,omitempty"` // compare the lists below again before the phase continues
 	Run    string `json:"run"`              // the resync run of the repair
 
-	feed.Spot                 // of the export
-	Place     reconcile.Place `json:"place,omitzero"` // of the walk
+	feed.Spot                 // the place in the export
+	Place     reconcile.Place `json:"place,omitzero"` // the place of the walk or of the removal
 
 	Look    []shard.DocID           `json:"look,omitempty"`    // documents in motion
 	Moving  []int                   `json:"moving,omitempty"`  // messages of the export that are in motion
 	Sent    []int                   `json:"sent,omitempty"`    // messages of the export that were sent for a repair
 	Orphans []operate.ReconcileCopy `json:"orphans,omitempty"` // orphans in motion
-	Told    []uint64                `json:"told,omitempty"`    // hashes of documents that differ
+	Told    []uint64                `json:"told,omitempty"`    // hashes of the documents that the answer names
 
-	Wait      time.Duration `json:"wait,omitempty"`      // before the next comparison
-	Waited    time.Duration `json:"waited,omitempty"`    // since one of them came to its end
-	Impatient bool          `json:"impatient,omitempty"` // most of them came to no end in the patience
+	Wait      time.Duration `json:"wait,omitempty"`      // the wait before the next comparison of these lists
+	Waited    time.Duration `json:"waited,omitempty"`    // how long it has waited since a document last came to rest
+	Impatient bool          `json:"impatient,omitempty"` // the patience ended during a phase: compare again without a wait
 
-	// What the counts of the job say, for its decisions.
+	// The decisions of a step need these numbers. The counts of the job have them, too.
 	Compared  int    `json:"compared,omitempty"`  // events of the collection in the export
 	Invalid   int    `json:"invalid,omitempty"`   // events that could not be compared
-	Documents int    `json:"documents,omitempty"` // in the sink
-	Rows      int    `json:"rows,omitempty"`
-	Orphaned  int    `json:"orphaned,omitempty"`
-	Why       string `json:"why,omitempty"` // of the first event that was not compared
+	Documents int    `json:"documents,omitempty"` // documents of the sink that were compared
+	Rows      int    `json:"rows,omitempty"`      // rows that were compared
+	Orphaned  int    `json:"orphaned,omitempty"`  // documents that a complete export lacks
+	Why       string `json:"why,omitempty"`       // why the first event was not compared
 }
 
 func (c Cursor) clone() Cursor {
@@ -96,7 +99,7 @@ func (c Cursor) clone() Cursor {
 	return c
 }
 
-// Unconfirmed says that documents would be removed and that nobody has confirmed it.
+// Unconfirmed is the error of a repair that would remove orphans without a confirmation.
 type Unconfirmed struct{ Orphans, Documents int }
 
 func (e *Unconfirmed) Error() string {
@@ -104,7 +107,7 @@ func (e *Unconfirmed) Error() string {
 		e.Orphans, e.Documents)
 }
 
-// Job returns the job. run is the ULID of its repair, if it begins.
+// Job returns the job. If the job begins, run is the ULID of its resync run.
 func (v *Verification) Job(run string) job.Job[Cursor, Line] {
 	v.in.Open = v.Open
 	id := "verify-" + string(v.Collection)
@@ -152,12 +155,13 @@ func (v *Verification) step(ctx context.Context, from Cursor, out *job.Step[Line
 	return c, c.Phase == finished && !c.Settle, err
 }
 
-// next begins a phase. What is in motion comes to its end before.
+// next begins a phase. If documents are in motion, they are compared again before the phase.
 func (s step) next(p phase) {
 	s.Phase, s.Place, s.Settle = p, reconcile.Place{}, s.left() > 0
 }
 
-// limit is how many documents or messages a step has, at the rate.
+// limit returns how many documents or messages a step may compare: at most one second's worth of
+// the rate.
 func (s step) limit(most int) int {
 	if s.Rate > 0 {
 		return max(1, min(most, int(s.Rate)))
@@ -168,7 +172,8 @@ func (s step) limit(most int) int {
 // maxRepairs is the most documents a second that a repair changes.
 const maxRepairs = 200
 
-// pause waits as long as n repairs take at least. The runner waits longer if the rate is smaller.
+// pause waits as long as n repairs must take, at maxRepairs a second. The runner waits longer if
+// the rate is lower.
 func (s step) pause(ctx context.Context, n int) error {
 	return s.Clock.Sleep(ctx, time.Duration(n)*time.Second/maxRepairs)
 }

@@ -33,12 +33,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const run = "01M85M8B5Q7XE1A51HGC49TZ0A"
 
-// bench is a table and a sink. What a repair sends is written at once.
+// bench is a table and a sink. A message that a repair sends is written at once.
 type bench struct {
 	*usecasetest.Rig
 	sink   *memorysink.Sink
 	refuse func(shard.Write) bool // the table refuses these writes to the operator
-	calls  int                    // of the stack that are left until it goes away
+	calls  int                    // how many calls of the stack are answered before it stops
 	sent   int
 }
 
@@ -60,14 +60,14 @@ func bubble(t *testing.T, story func(b *bench)) {
 			sink:  memorysink.New(clock.System{}, memorysink.Settings{Versions: true}),
 			calls: 1 << 30,
 		}
-		time.Sleep(time.Hour) // the bubble's: there is a past
+		time.Sleep(time.Hour) // virtual time, so that the test can use times before now
 		story(b)
 	})
 }
 
 var errDenied = errors.New("AccessDenied: not authorized to perform dynamodb:UpdateItem")
 
-// refusing is the table as a role reaches it.
+// refusing is the table, with writes that the operator's role may not do.
 type refusing struct {
 	shard.Store
 	b *bench
@@ -95,8 +95,8 @@ func (b *bench) operator() *operate.Operator {
 
 var errAway = errors.New("the stack went away")
 
-// leaving is a stack that goes away after some calls. The last call takes effect, and has no
-// answer.
+// leaving is a stack that stops answering after some calls. Later calls take effect, but return
+// errAway.
 type leaving struct {
 	all operate.API
 	b   *bench
@@ -133,7 +133,8 @@ func (l leaving) SaveJob(ctx context.Context, s job.Lease) error {
 	return l.call(l.all.SaveJob(ctx, s))
 }
 
-// apply writes an event to row and sink, as index does, that long ago.
+// apply writes an event to the row and the sink, as index does. The time of the write is ago before
+// now.
 func (b *bench) apply(body string, ago time.Duration) {
 	b.Helper()
 	e, at := b.EventOf(body), time.Now().Add(-ago)
@@ -144,7 +145,7 @@ func (b *bench) apply(body string, ago time.Duration) {
 	b.store(body, ago)
 }
 
-// store writes an event to the sink only.
+// store writes an event only to the sink. The time of the write is ago before now.
 func (b *bench) store(body string, ago time.Duration) {
 	b.Helper()
 	e, at := b.EventOf(body), time.Now().Add(-ago)
@@ -157,14 +158,14 @@ func (b *bench) store(body string, ago time.Duration) {
 	}
 }
 
-// export opens a text as an export.
+// export returns a function that opens a text as an export.
 func export(text string) func() (*feed.Export, error) {
 	return func() (*feed.Export, error) {
 		return feed.NewExport("export", 0, io.NopCloser(strings.NewReader(text)))
 	}
 }
 
-// verify runs one program.
+// verify runs one program that begins or continues a verification.
 func (b *bench) verify(o verify.Order, text string, change ...func(*verify.Verification)) (verify.Result, []verify.Line,
 	error,
 ) {
@@ -208,7 +209,7 @@ func TestARowThatTheTableLostIsRaisedAtOnce(t *testing.T) {
 		b.apply(put("a", 5), 0)
 		b.Change("content#a", func(r *shard.Row) { *r = shard.Row{Doc: "content#a"} })
 		if row := b.Row("content#a"); row.Exists() {
-			b.Fatalf("the row is there: %+v", row)
+			b.Fatalf("got the row %+v, want no row", row)
 		}
 		res, lines, err := b.verify(verify.Order{Repair: true}, "")
 		if err != nil || res.Remaining != 0 || res.InMotion != 0 || res.Repaired["raised"] != 1 ||
@@ -221,7 +222,7 @@ func TestARowThatTheTableLostIsRaisedAtOnce(t *testing.T) {
 	})
 }
 
-// The row of the backup says that the document was written a moment ago: nobody can judge it yet.
+// The restored row says that the document was written a moment ago, so it cannot be judged yet.
 func TestARowThatIsBehindIsRaisedWhenItCanBeJudged(t *testing.T) {
 	play(t, func(b *bench) {
 		b.apply(put("a", 3), 0)
@@ -239,8 +240,8 @@ func TestARowThatIsBehindIsRaisedWhenItCanBeJudged(t *testing.T) {
 	})
 }
 
-// A role that may not change the document's row fails to repair it, and says so. The next role
-// repairs it: the job of the first one is done.
+// A role that may not change the document's row cannot repair it, and the answer says so. Then the
+// job is done, and another role can repair the row.
 func TestAnotherRoleRepairsWhatTheFirstMayNot(t *testing.T) {
 	play(t, func(b *bench) {
 		b.store(put("a", 5), 0)
@@ -260,7 +261,8 @@ func TestAnotherRoleRepairsWhatTheFirstMayNot(t *testing.T) {
 	})
 }
 
-// A role that may not write the row of the job changes nothing. The next role begins it.
+// A role that may not write the row of the job changes nothing. Then another role can begin the
+// job.
 func TestARoleThatMayNotWriteTheJobChangesNothing(t *testing.T) {
 	play(t, func(b *bench) {
 		b.store(put("a", 5), 0)
@@ -279,7 +281,7 @@ func TestARoleThatMayNotWriteTheJobChangesNothing(t *testing.T) {
 	})
 }
 
-// drifted makes documents of every kind, and their export.
+// drifted makes documents with every kind of difference, and returns their export.
 func (b *bench) drifted() (text string) {
 	var events []string
 	for i := range 230 {
@@ -298,14 +300,14 @@ func (b *bench) drifted() (text string) {
 		}
 		events = append(events, put(id, 5))
 	}
-	b.Change("content#d060", func(r *shard.Row) { // it can be judged later
+	b.Change("content#d060", func(r *shard.Row) { // a lease: the document can be judged later
 		r.Owner, r.LeaseUntil = "index", shard.MicrosOf(time.Now().Add(20*time.Second))
 	})
 	return strings.Join(events, "\n") + "\n\n"
 }
 
-// A program is stopped at each of its calls, and another one continues. The end is the same, and
-// nothing counts twice.
+// A program is stopped at each of its calls in turn, and another program continues. The result is
+// the same, and nothing is counted twice.
 func TestAnotherProgramContinuesAVerification(t *testing.T) {
 	for name, o := range map[string]verify.Order{
 		"without an export":  {},
@@ -329,14 +331,15 @@ func TestAnotherProgramContinuesAVerification(t *testing.T) {
 				stopped++
 			}
 			if stopped < 3 {
-				t.Errorf("it was stopped %d times", stopped)
+				t.Errorf("the program was stopped %d times, want at least 3", stopped)
 			}
 		})
 	}
 }
 
-// continued runs a program that is stopped after some calls, and others until the job is done. It
-// reports whether the first one was not stopped. With -1 calls it keeps the result.
+// continued runs a program that is stopped after some calls, and then other programs until the job
+// is done. It reports whether the first program reached the end. With -1 calls it stores the result
+// in want.
 func (b *bench) continued(o verify.Order, calls int, want *verify.Result) bool {
 	text := b.drifted()
 	confirmed := func(v *verify.Verification) { v.Confirmed = true }
@@ -350,7 +353,7 @@ func (b *bench) continued(o verify.Order, calls int, want *verify.Result) bool {
 	}
 	for n := 0; err != nil; n++ {
 		if b.calls = 40; n > 20 {
-			b.Fatal("it does not end")
+			b.Fatal("the job does not end")
 		}
 		time.Sleep(job.HoldFor)
 		var more []verify.Line
@@ -363,7 +366,8 @@ func (b *bench) continued(o verify.Order, calls int, want *verify.Result) bool {
 		*want = res
 		return whole
 	}
-	// What a step has repaired whose end was not stored does not differ any more.
+	// A step may repair documents before its program is stopped. The repeated step finds no difference
+	// there.
 	if res.Documents != want.Documents || res.Rows != want.Rows || res.InMotion != 0 ||
 		res.Remaining != want.Remaining ||
 		!o.Repair && !maps.Equal(res.Drift, want.Drift) {
@@ -380,7 +384,7 @@ func (b *bench) continued(o verify.Order, calls int, want *verify.Result) bool {
 	}
 	for text, n := range count(told(lines)) {
 		if n > 1 {
-			b.Errorf("stopped after %d calls: %q came %d times", calls, text, n)
+			b.Errorf("stopped after %d calls: the answer has %q %d times", calls, text, n)
 		}
 	}
 	if o.Repair {
@@ -390,7 +394,7 @@ func (b *bench) continued(o verify.Order, calls int, want *verify.Result) bool {
 			s, there, err := b.sink.Get(b.Context(), row.Doc)
 			orphan := i%50 == 4 && !o.CompleteAt.IsZero()
 			if err != nil || there == orphan || there && s.Key != row.Committed.String() {
-				b.Errorf("stopped after %d calls: %s is at %s, the sink has %+v", calls, id, row.Committed, s)
+				b.Errorf("stopped after %d calls: the row of %s has %s, the sink has %+v", calls, id, row.Committed, s)
 			}
 		}
 	}

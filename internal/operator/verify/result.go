@@ -17,38 +17,39 @@ type Line struct {
 	Version    string      `json:"version,omitempty"`
 	Outcome    string      `json:"outcome,omitempty"` // Found, or the outcome of the repair
 	Error      string      `json:"error,omitempty"`
-	Note       string      `json:"note,omitempty"` // about a message of the export; the other fields are empty then
+	Note       string      `json:"note,omitempty"` // a note about a message of the export; then the other fields are empty
 }
 
 // Result has the counts of a verification.
 type Result struct {
 	Collection shard.Collection `json:"collection"`
-	Documents  int              `json:"documents"`          // in the sink
-	Rows       int              `json:"rows"`               // of the collection
+	Documents  int              `json:"documents"`          // documents of the sink that were compared
+	Rows       int              `json:"rows"`               // rows that were compared
 	Export     map[string]int   `json:"export,omitempty"`   // events of the export by state
-	Drift      map[string]int   `json:"drift"`              // documents that differed
-	Repaired   map[string]int   `json:"repaired,omitempty"` // how
-	InMotion   int              `json:"in_motion"`          // at the end
+	Drift      map[string]int   `json:"drift"`              // documents that differed, by difference
+	Repaired   map[string]int   `json:"repaired,omitempty"` // documents that were repaired, by outcome
+	InMotion   int              `json:"in_motion"`          // documents in motion at the end
 	Remaining  int              `json:"remaining"`          // documents that differ at the end
-	Run        string           `json:"run,omitempty"`      // of the repair
+	Run        string           `json:"run,omitempty"`      // the resync run of the repair
 	Repair     bool             `json:"repair,omitempty"`
-	// Unsearchable are documents of which searches do not find every value; nil for none.
+	// Unsearchable are the documents whose values a search does not all find; nil for none.
 	Unsearchable *operate.Unsearchable `json:"unsearchable,omitempty"`
 
 	Invalid int    `json:"-"` // events of the export that could not be compared
 	Orphans int    `json:"-"` // documents that a complete export lacks
-	Unknown bool   `json:"-"` // no setting, no row and no document is of the collection
+	Unknown bool   `json:"-"` // the settings, the rows and the sink do not know the collection
 	Foreign string `json:"-"` // why the export has no event of the collection; empty if it has one
 }
 
-// The outcomes that a verification adds to those of a comparison.
+// Outcomes of a verification. A comparison of sink and rows has others.
 const (
-	Found   = "found"   // nothing was changed
-	resent  = "resent"  // sent again, from the export
-	removed = "removed" // because the source does not have it
+	Found   = "found"   // the document differs, and was not changed
+	resent  = "resent"  // the message of the export was sent again
+	removed = "removed" // the document was removed, because the source does not have it
 )
 
-// The states and outcomes of the stack's answers that have a rule here.
+// States and outcomes in the answers of the stack. This package treats them differently from
+// others.
 const (
 	inMotion = "in_motion"
 	later    = "later"
@@ -110,9 +111,10 @@ func hashOf(doc shard.DocID) uint64 {
 	return h.Sum64()
 }
 
-// maxTold is how many documents that differ the cursor names.
+// maxTold is how many of the documents that differ the cursor remembers.
 const maxTold = 4000
 
+// isTold reports whether the cursor remembers that the answer names a document.
 func (s step) isTold(doc shard.DocID) bool { return slices.Contains(s.Told, hashOf(doc)) }
 
 // tell adds a document that differs to the answer, and counts it once.

@@ -13,33 +13,34 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// How much the cursor may name before the job compares it again. What does not fit counts as in
-// motion.
+// The job compares the lists of the cursor again when a list reaches someMessages or someBytes. A
+// document that would exceed maxBytes is counted as in motion, and is not compared again.
 const (
 	someMessages = 2000
-	someBytes    = 20 << 10 // of documents in motion, and of orphans in motion
+	someBytes    = 20 << 10 // of the documents in motion, or of the orphans in motion
 	maxBytes     = 2 * someBytes
 )
 
-// left is how many documents and messages have come to no end yet.
+// left returns how many documents and messages must be compared again.
 func (c *Cursor) left() int { return len(c.Look) + len(c.Moving) + len(c.Sent) + len(c.Orphans) }
 
-// full reports whether the job compares again what is in motion before it continues.
+// full reports whether a list is so long that the job must compare it again before the phase
+// continues.
 func (c *Cursor) full() bool { return c.atLeast(1) }
 
-// atLeast reports whether the cursor names at least this part of what it may.
+// atLeast reports whether one of the lists has reached this part of its limit.
 func (c *Cursor) atLeast(part float64) bool {
 	return float64(len(c.Moving)+len(c.Sent)) >= part*someMessages || float64(size(c.Look)) >= part*someBytes ||
 		float64(size(c.Orphans)) >= part*someBytes
 }
 
-// size is how many bytes a list has in the row.
+// size returns the length of a list as JSON, in bytes.
 func size(list any) int {
 	text, _ := json.Marshal(list) // texts and numbers only
 	return len(text)
 }
 
-// look keeps a document in motion for the next comparison.
+// look notes a document in motion for the next comparison.
 func (s step) look(key shard.DocID) {
 	if slices.Contains(s.Look, key) {
 		return
@@ -51,7 +52,7 @@ func (s step) look(key shard.DocID) {
 	s.out.Count(countMoving, 1)
 }
 
-// lookOrphan keeps an orphan in motion for the next try.
+// lookOrphan notes an orphan in motion for the next try.
 func (s step) lookOrphan(c operate.ReconcileCopy) {
 	if more := append(s.Orphans, c); size(more) <= maxBytes {
 		s.Orphans = more
@@ -60,11 +61,12 @@ func (s step) lookOrphan(c operate.ReconcileCopy) {
 	s.out.Count(countMoving, 1)
 }
 
-// settle compares what is in motion or was sent again. It ends if nothing is left; in the middle of
-// a phase, if half of it is left. It gives up if nothing has come to its end during the patience.
+// settle compares the lists of the cursor again: documents in motion, and messages that were sent.
+// Between two phases it ends when the lists are empty. During a phase it ends when they are at most
+// half full. It gives up if no document has come to rest during the patience.
 func (s step) settle(ctx context.Context) error {
 	before := s.left()
-	whole := s.Place.After == "" && !s.Place.Rows && s.Phase != comparing // a phase has ended
+	whole := s.Place.After == "" && !s.Place.Rows && s.Phase != comparing // between two phases
 	if s.Waited >= s.Patience {
 		s.giveUp(!whole)
 		return nil
@@ -93,7 +95,7 @@ func (s step) settle(ctx context.Context) error {
 	return nil
 }
 
-// giveUp counts what has come to no end.
+// giveUp counts the entries of the lists as in motion or as remaining, and empties the lists.
 func (s step) giveUp(impatient bool) {
 	s.out.Count(countMoving, len(s.Look)+len(s.Moving)+len(s.Orphans))
 	s.out.Count(countRemaining, len(s.Sent))
@@ -123,17 +125,17 @@ func (s step) lookAgain(ctx context.Context) error {
 	return nil
 }
 
-// compareAgain compares the messages again that were in motion, or sent for a repair.
+// compareAgain compares again the messages that were in motion, or were sent for a repair.
 func (s step) compareAgain(ctx context.Context) error {
 	wanted := slices.Sorted(slices.Values(slices.Concat(s.Moving, s.Sent)))
 	if len(wanted) == 0 {
 		return nil
 	}
-	if _, err := s.in.At(s.Spot); err != nil { // it is the one that was read before
+	if _, err := s.in.At(s.Spot); err != nil { // check that the export is the same as before
 		return err
 	}
 	again := feed.Reader{Open: s.Open}
-	defer func() { _ = again.Close() }() // it was only read
+	defer func() { _ = again.Close() }() // an error does not matter, because nothing was written
 	in, err := again.At(feed.Spot{})
 	if err != nil {
 		return err
@@ -147,7 +149,7 @@ func (s step) compareAgain(ctx context.Context) error {
 				if m, err = in.Batch(1); err != nil {
 					return err
 				}
-				if len(m) == 0 { // it is shorter than before
+				if len(m) == 0 { // the export is shorter than before
 					return feed.ErrOther
 				}
 			}

@@ -49,7 +49,7 @@ func (s step) walk(ctx context.Context) error {
 // differs handles a document in which sink and row differ.
 func (s step) differs(l operate.ReconcileLine) {
 	switch {
-	case s.isTold(l.Key): // the export has shown it already
+	case s.isTold(l.Key): // the answer names the document already, because it differed from the export
 		return
 	case l.Outcome == inMotion, l.Outcome == later:
 		s.look(l.Key)
@@ -62,7 +62,8 @@ func (s step) differs(l operate.ReconcileLine) {
 	s.tell(Line{Key: l.Key, Difference: l.Difference, Version: l.Version, Outcome: l.Outcome, Error: l.Error})
 }
 
-// orphansOf returns the documents that lull wrote before the export was made, and that it lacks.
+// orphansOf returns the documents of a page that the export lacks. It leaves out documents that
+// lull wrote less than clock.Trust before the export was complete, or after it.
 func (s step) orphansOf(page []operate.ReconcileCopy) (orphans []operate.ReconcileCopy) {
 	before := shard.MicrosOf(s.CompleteAt.Add(-clock.Trust))
 	for _, c := range page {
@@ -76,7 +77,7 @@ func (s step) orphansOf(page []operate.ReconcileCopy) (orphans []operate.Reconci
 // removeBatch is how many orphans a step removes.
 const removeBatch = 100
 
-// removeOrphans removes the next orphans, or names them.
+// removeOrphans removes the next orphans. If the job does not repair, it only names them.
 func (s step) removeOrphans(ctx context.Context) error {
 	if s.Repair && !s.Confirmed {
 		return &Unconfirmed{s.Orphaned, s.Documents}
@@ -122,7 +123,7 @@ func (s step) remove(ctx context.Context, orphans []operate.ReconcileCopy) error
 	}
 	for i, r := range done.Documents {
 		switch {
-		case r.Outcome == "changed": // something else writes this document, so leave it
+		case r.Outcome == "changed": // the document was written in the meantime, so it stays
 		case r.Outcome == inMotion:
 			s.lookOrphan(orphans[i])
 		case s.Repair:
