@@ -11,8 +11,8 @@ import (
 	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// If a session lasted for a minute, the bridge connects again at once, even after a long outage
-// before.
+// If a session has lasted for a minute, the bridge connects again at once, even if there was a long
+// outage before the session.
 func TestAConnectionThatLastedIsTriedAgainAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -36,7 +36,7 @@ func TestAConnectionThatLastedIsTriedAgainAtOnce(t *testing.T) {
 	})
 }
 
-// The broker delivers it again to the next session.
+// The broker delivers the held message again to the next session.
 func TestAHeldMessageIsCountedOnceAfterTheConnectionBroke(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -49,7 +49,7 @@ type Payloads interface {
 	Put(ctx context.Context, body []byte) (bucket, key string, err error)
 }
 
-// Options configure a bridge. All are required, except Payloads, Source and Group.
+// Options configure a bridge. All fields are required, except Payloads, Source and Group.
 type Options struct {
 	Broker Broker
 	// Send sends messages to lull's queue. It returns errors like [queue.Queue]: if an error is
@@ -58,7 +58,7 @@ type Options struct {
 	Payloads Payloads // nil for none
 	// Source and Group are the attributes lull-source and lull-group, empty for none.
 	Source, Group string
-	// Drain is how long a bridge that was told to stop may still send messages that were delivered.
+	// Drain is how long a bridge that must stop may still send messages that were already delivered.
 	Drain time.Duration
 	Clock clock.Clock
 	Log   *slog.Logger
@@ -93,9 +93,9 @@ const (
 // retry is the back-off for connections and calls. In the meantime the broker keeps the messages.
 var retry = backoff.Policy{Min: time.Second, Max: 30 * time.Second}
 
-// Run moves messages until ctx ends, and then the messages that were already delivered. It returns
-// an error if the first connection fails in a way that needs an operator. Later errors are logged
-// and retried.
+// Run moves messages until ctx ends. After that it still moves the messages that were already
+// delivered, for at most Drain. It returns an error if an operator must fix the connection before
+// the bridge has connected once. All other errors are logged and retried.
 func (b *Bridge) Run(ctx context.Context) error {
 	ticking, stop := context.WithCancel(ctx)
 	var ticks sync.WaitGroup
@@ -153,14 +153,14 @@ func (b *Bridge) session(ctx context.Context, s Session) error {
 			}
 		})
 	}
-	after(s.Done(), cancel) // the broker no longer accepts confirmations
+	after(s.Done(), cancel) // after the session, the broker accepts no confirmations
 	after(ctx.Done(), func() {
 		if s.Stop() != nil {
 			cancel()
 		}
 	})
 	after(ctx.Done(), func() {
-		_ = b.o.Clock.Sleep(work, b.o.Drain) // ends early with the work
+		_ = b.o.Clock.Sleep(work, b.o.Drain) // returns early if the work ends
 		cancel()
 	})
 	b.pump(work, s)
@@ -183,9 +183,10 @@ func (b *Bridge) pump(ctx context.Context, s Session) {
 	}
 }
 
-// gather waits for a message, and then a moment for more. more is false once the session has ended.
+// gather waits for a message, and then for linger for more messages. more is false once the session
+// has ended.
 func (b *Bridge) gather(ctx context.Context, from <-chan Message) (batch []Message, more bool) {
-	until, done := ctx, func() {} // the end of the moment, once there is a message
+	until, done := ctx, func() {} // after the first message, until ends when linger has passed
 	defer func() { done() }()
 	for len(batch) < queue.MaxEntries {
 		select {

@@ -20,7 +20,7 @@ import (
 )
 
 // Calls fail as a whole, for some entries, or without an answer. Answers are lost, and connections
-// break at any time. Each message arrives nevertheless, and session.Confirm notices an early
+// break at any time. But each message arrives, and session.Confirm would notice an early
 // confirmation.
 func TestNothingIsLostAndNothingIsConfirmedEarly(t *testing.T) {
 	t.Parallel()
@@ -88,8 +88,8 @@ func TestNothingIsLostAndNothingIsConfirmedEarly(t *testing.T) {
 	}
 }
 
-// A message that the queue refuses for its content is sent alone before it is parked. In a call
-// with others, the refusal may be about another message.
+// A message that the queue refuses because of its content is sent alone before it is parked. If a
+// call has several messages, the refusal may be about another message.
 func TestOneMessageNeverBlocksTheOthers(t *testing.T) {
 	t.Parallel()
 	for name, whole := range map[string]bool{"whole call": true, "entry": false} {
@@ -142,7 +142,7 @@ func TestOneMessageNeverBlocksTheOthers(t *testing.T) {
 	}
 }
 
-// A message that can neither be sent nor parked now is retried, and does not delay the others.
+// A message that can now be neither sent nor parked is retried, and does not delay other messages.
 func TestManyMessagesThatCannotBeParkedBlockNobody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -374,7 +374,7 @@ func TestHealthSaysWhatIsWrong(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		check("for half a minute", 200, "")
 		time.Sleep(time.Minute)
-		check("for more than a minute", 503, "has not taken a message")
+		check("for more than a minute", 503, "has not accepted a message")
 		g.set(func() { away = false })
 		time.Sleep(time.Minute)
 		check("again", 200, "")

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// ground is a broker with lull's queue behind it, and the state of both.
+// ground is a broker and lull's queue, with the state of both.
 type ground struct {
 	t testing.TB
 
@@ -28,8 +28,8 @@ type ground struct {
 	waiting  []bridge.Message // at the broker
 	parks    bool
 	parked   []string
-	fails    error   // of parking
-	refuse   []error // of the next connections
+	fails    error   // the error of each call of Park; nil for none
+	refuse   []error // the errors of the next connections
 	prefetch int
 	session  *session
 
@@ -76,7 +76,7 @@ func (g *ground) Open(context.Context) (bridge.Session, error) {
 	return s, nil
 }
 
-// send is lull's queue.
+// send sends messages to lull's queue.
 func (g *ground) send(ctx context.Context, out []queue.Outgoing) []error {
 	var errs []error
 	g.mu.Lock()
@@ -102,7 +102,7 @@ func (g *ground) send(ctx context.Context, out []queue.Outgoing) []error {
 	return errs
 }
 
-// errLost fails an entry that was accepted nevertheless.
+// errLost is the error of an entry that the queue accepted, but whose answer was lost.
 var errLost = errors.New("no answer")
 
 // session is one connection. At its end, unconfirmed messages return to the broker.
@@ -172,7 +172,7 @@ func (s *session) Confirm(m bridge.Message) error {
 	}
 	kept, ok := s.unconfirmed[m.Tag]
 	if !ok {
-		s.g.t.Errorf("tag %d is confirmed, and is not unconfirmed", m.Tag)
+		s.g.t.Errorf("tag %d is confirmed, but no unconfirmed message has it", m.Tag)
 	}
 	if s.g.accepted[string(kept.Body)] == 0 && !slices.Contains(s.g.parked, string(kept.Body)) {
 		s.g.t.Errorf("message %.40q is confirmed before lull's queue has it", kept.Body)
@@ -211,7 +211,7 @@ func (s *session) Close() {
 	s.running.Wait()
 }
 
-// end closes the connection: the broker has the unconfirmed messages again.
+// end closes the connection. The unconfirmed messages return to the broker.
 func (s *session) end(err error) {
 	s.g.mu.Lock()
 	defer s.g.mu.Unlock()
@@ -226,14 +226,14 @@ func (s *session) end(err error) {
 	close(s.done)
 }
 
-// set changes or reads the ground under its lock.
+// set calls how with the lock of the ground.
 func (g *ground) set(how func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	how()
 }
 
-// left is how many messages the broker has.
+// left returns how many messages the broker has.
 func (g *ground) left() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -17,14 +17,16 @@ type Message struct {
 	Body []byte
 
 	Exchange, RoutingKey, Type, ContentType, ID string
-	// Headers are the headers besides the properties. Only texts are used.
+	// Headers are the sender's headers, without the properties. The bridge uses only headers that are
+	// texts.
 	Headers map[string]any
-	// Original is the session's form of the delivery, with which it can be parked unchanged.
+	// Original is the delivery as the session received it. With it the session can park the message
+	// unchanged.
 	Original any
 }
 
-// properties are the attributes that a message gets, by the names that package event reads. If a
-// property is empty, the header of the same name is used.
+// properties returns the attributes of a message for lull's queue. Their names are those that
+// package event reads. If a property is empty, the header of the same name is used.
 func (m *Message) properties() map[string]string {
 	named := map[string]string{
 		"content_type": m.ContentType, "event_type": m.Type, "routing_key": m.RoutingKey,
@@ -53,10 +55,10 @@ func (m *Message) header(name string) string {
 	return value
 }
 
-// text replaces the characters that SQS refuses by U+FFFD.
+// text replaces each character that SQS refuses by U+FFFD, and cuts the text at maxText.
 func text(s string) string {
 	s = strings.Map(func(r rune) rune {
-		if !taken(r) {
+		if !isAccepted(r) {
 			return utf8.RuneError
 		}
 		return r
@@ -67,21 +69,21 @@ func text(s string) string {
 	return s
 }
 
-// taken reports whether SQS accepts a character: it accepts the characters of XML 1.0. Source:
-// SendMessage in the SQS API reference.
-func taken(r rune) bool {
+// isAccepted reports whether SQS accepts a character. SQS accepts the characters of XML 1.0.
+// Source: SendMessage in the SQS API reference.
+func isAccepted(r rune) bool {
 	return r == '\t' || r == '\n' || r == '\r' || r >= ' ' && r <= 0xD7FF || r >= 0xE000 && r <= 0xFFFD || r > 0xFFFF
 }
 
 // plain reports whether SQS accepts a body unchanged.
 func plain(body []byte) bool {
 	return len(body) > 0 && utf8.Valid(body) &&
-		strings.IndexFunc(string(body), func(r rune) bool { return !taken(r) }) < 0
+		strings.IndexFunc(string(body), func(r rune) bool { return !isAccepted(r) }) < 0
 }
 
-// outgoing is the message for lull's queue. The body is unchanged, and the properties are
+// outgoing returns the message for lull's queue. The body is unchanged, and the properties are
 // attributes. A body that SQS would refuse is sent in base64, in the envelope of Amazon MQ for
-// RabbitMQ. A message with a resync run is sent in this envelope, too.
+// RabbitMQ. A message with a resync run is also sent in this envelope.
 func (m *Message) outgoing() queue.Outgoing {
 	beside := m.properties()
 	out := queue.Outgoing{Body: string(m.Body), Attributes: make(map[string]queue.Attribute, len(beside))}
@@ -94,7 +96,7 @@ func (m *Message) outgoing() queue.Outgoing {
 	return out
 }
 
-// envelope is the form in which EventBridge Pipes sends a message of RabbitMQ.
+// envelope returns the message in the form in which EventBridge Pipes sends a message of RabbitMQ.
 func (m *Message) envelope(run string) string {
 	type properties struct {
 		ContentType string            `json:"contentType,omitempty"`
@@ -115,7 +117,8 @@ func (m *Message) envelope(run string) string {
 	}{"aws:rmq", p, beside["routing_key"], base64.StdEncoding.EncodeToString(m.Body)}))
 }
 
-// reference is the pointer of the SQS extended client, which replaces a body in S3.
+// reference returns a pointer in the form of the SQS extended client. The pointer replaces a body
+// that is in S3.
 func reference(bucket, key string) []byte {
 	return asJSON([]any{
 		"software.amazon.payloadoffloading.PayloadS3Pointer",

@@ -36,10 +36,10 @@ func TestEveryBodyArrivesAsItWas(t *testing.T) {
 			t.Parallel()
 			out := tt.m.outgoing()
 			if !plain([]byte(out.Body)) || out.Refusal() != nil {
-				t.Errorf("SQS takes no %q", out.Body)
+				t.Errorf("SQS would refuse the body %q", out.Body)
 			}
 			if got := out.Body == string(tt.m.Body); got != tt.as {
-				t.Errorf("the body goes as it is: %t", got)
+				t.Errorf("the body is sent unchanged: %t, want %t", got, tt.as)
 			}
 			got := event.Unwrapper{Depth: 4}.Unwrap(nil, out.Body, event.MetaOf(out.Attributes))
 			if len(got) != 1 {

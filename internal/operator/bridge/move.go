@@ -15,8 +15,8 @@ import (
 type moving struct {
 	Message
 	as    Message // the message to send: its body may be a reference
-	err   error   // of the last try
-	alone bool    // the last call contained only this message
+	err   error   // the error of the last try
+	alone bool    // err is about this message alone, because no other was in its call
 }
 
 // move sends messages until each is confirmed, parked or held, or ctx ends.
@@ -44,7 +44,7 @@ func (b *Bridge) move(ctx context.Context, s Session, batch []Message) {
 		}
 		wait := retry.Delay(try)
 		b.status.failed(len(left))
-		b.o.Log.Warn("lull's queue does not take messages: trying again", "messages", len(left),
+		b.o.Log.Warn("lull's queue does not accept messages: trying again", "messages", len(left),
 			"error", brief(left[0].err), "wait", wait.Round(time.Millisecond).String())
 		if b.o.Clock.Sleep(ctx, wait) != nil {
 			return
@@ -52,7 +52,7 @@ func (b *Bridge) move(ctx context.Context, s Session, batch []Message) {
 	}
 }
 
-// brief is an error as one short line for the log. The error of a whole call may name every
+// brief returns an error as one short line for the log. The error of a whole call may name every
 // message.
 func brief(err error) string {
 	s := strings.Join(strings.Fields(err.Error()), " ")
@@ -62,7 +62,8 @@ func brief(err error) string {
 	return s
 }
 
-// calls splits the messages into calls: each unfit message alone, all others together.
+// calls splits the messages into calls. Each unfit message has its own call, and all others share
+// one.
 func calls(left []*moving) (calls [][]*moving) {
 	var together []*moving
 	for _, m := range left {
@@ -78,8 +79,8 @@ func calls(left []*moving) (calls [][]*moving) {
 	return calls
 }
 
-// unfit reports whether the queue refused a message for its content. If the call had several
-// messages, the refusal may have been about another one.
+// unfit reports whether the queue refused a message because of its content. If the call had several
+// messages, the refusal may have been about another message.
 func (m *moving) unfit() bool {
 	return errors.Is(m.err, queue.ErrTooLarge) || errors.Is(m.err, queue.ErrContent)
 }
@@ -107,9 +108,9 @@ func (b *Bridge) call(ctx context.Context, s Session, together []*moving) {
 	}
 }
 
-// fit is the message in the form for the queue. A body that is too large is stored elsewhere, and a
-// reference replaces it. It is built for each try, because a copy of each waiting body would double
-// the memory.
+// fit returns the message in the form for the queue. A body that is too large is stored in
+// Payloads, and a reference replaces it. Each try calls fit again, because keeping a copy of each
+// waiting body would double the memory.
 func (b *Bridge) fit(ctx context.Context, m *moving) (queue.Outgoing, error) {
 	out := b.outgoing(&m.as)
 	err := out.Refusal()
@@ -131,11 +132,11 @@ func (b *Bridge) outgoing(m *Message) queue.Outgoing {
 	return out
 }
 
-// confirm tells the broker. If that fails, the session is ending, and the broker delivers the
-// message again.
+// confirm confirms a message to the broker. If that fails, the session is ending, and the broker
+// delivers the message again.
 func (b *Bridge) confirm(s Session, m Message, counted *int) {
 	if err := s.Confirm(m); err != nil {
-		b.o.Log.Warn("accepted, but not confirmed: the message comes again", "error", err)
+		b.o.Log.Warn("accepted, but not confirmed: the broker delivers the message again", "error", err)
 		return
 	}
 	b.status.done(m, counted)
@@ -155,15 +156,15 @@ func (b *Bridge) ended(ctx context.Context, s Session, m *moving) bool {
 	}
 	switch err := s.Park(ctx, m.Message, why); {
 	case errors.Is(err, ErrNoPark):
-		b.o.Log.Error("held: lull's queue never takes this message; it stays unconfirmed at the broker. "+
-			"Start the bridge with a queue to park such messages in", what...)
+		b.o.Log.Error("held: lull's queue refuses this message for good; it stays unconfirmed at the broker. "+
+			"Start the bridge with a queue to park such messages in (--park)", what...)
 		b.status.done(m.Message, &b.status.held)
 		return true
 	case err != nil:
 		m.err = err
 		return false
 	}
-	b.o.Log.Error("parked: lull's queue never takes this message", what...)
+	b.o.Log.Error("parked: lull's queue refuses this message for good", what...)
 	b.confirm(s, m.Message, &b.status.count.Parked)
 	return true
 }

@@ -23,7 +23,7 @@ type Health struct {
 	Problem     string `json:"problem,omitempty"`
 	Counts      Counts `json:"counts"`
 	Unconfirmed int    `json:"unconfirmed"` // messages that the broker keeps for this bridge now
-	Held        int    `json:"held"`        // of these, those that can be neither sent nor parked
+	Held        int    `json:"held"`        // unconfirmed messages that can be neither sent nor parked
 }
 
 // patience is how long a message may stay unconfirmed before the bridge is unhealthy.
@@ -34,7 +34,7 @@ type status struct {
 	count     Counts
 	connected bool
 	lost      time.Time            // when the last session ended
-	waiting   map[uint64]time.Time // the session's unconfirmed messages, and since when
+	waiting   map[uint64]time.Time // when each unconfirmed message of the session was received, by tag
 	held      int
 }
 
@@ -45,7 +45,7 @@ func (s *status) connect() {
 	s.count.Connections++
 }
 
-// disconnect resets the messages, because tags are only valid in their session.
+// disconnect forgets the unconfirmed messages, because a tag is only valid in its session.
 func (s *status) disconnect(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,14 +83,15 @@ func (b *Bridge) Health() Health {
 	h := Health{Counts: s.count, Unconfirmed: len(s.waiting) + s.held, Held: s.held}
 	for _, since := range s.waiting {
 		if now.Sub(since) > patience {
-			h.Problem = "lull's queue has not taken a message for more than " + patience.String()
+			h.Problem = "lull's queue has not accepted a message for more than " + patience.String() +
+				": the log has the reason"
 		}
 	}
 	if s.held > 0 {
-		h.Problem = "messages are held that lull's queue never takes: park them"
+		h.Problem = "messages are held that lull's queue refuses for good: start the bridge with --park"
 	}
 	if !s.connected {
-		h.Problem = "the bridge does not consume"
+		h.Problem = "the bridge does not consume: the log has the reason"
 		if !s.lost.IsZero() {
 			h.Problem += ", for " + now.Sub(s.lost).Round(time.Second).String()
 		}

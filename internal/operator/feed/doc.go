@@ -1,6 +1,6 @@
-// Package feed brings messages to a stack: it reads files of messages, sends them at their times,
-// and knows which queue a message belongs to. `lull dev`, `publish`, `resync` and `simulate` share
-// it.
+// Package feed brings messages to a stack. It reads files of messages, sends the messages at their
+// times, and decides which queue each message belongs to. `lull dev`, `publish`, `resync` and
+// `simulate` use it.
 //
 // It promises that a message arrives byte for byte, and that an error names the file and the line.
 // Messages are sent in the order of their times, whatever the order of the file.

@@ -16,32 +16,32 @@ type InputError struct{ Err error }
 func (e *InputError) Error() string { return e.Err.Error() }
 func (e *InputError) Unwrap() error { return e.Err }
 
-// ErrOther says that an export is another one than before.
+// ErrOther says that an export is not the one that was read before.
 var ErrOther error = &InputError{errors.New(
 	"the input does not begin with the bytes that were read before: give the same one, or drop the job (lull jobs)",
 )}
 
 // Spot is a place in an export. A job stores it.
 type Spot struct {
-	Messages int    `json:"messages,omitempty"` // before it
-	Bytes    int64  `json:"bytes,omitempty"`    // of them, decompressed
-	Digest   string `json:"digest,omitempty"`   // SHA-256 of those bytes
+	Messages int    `json:"messages,omitempty"` // number of messages before the place
+	Bytes    int64  `json:"bytes,omitempty"`    // number of bytes before the place, decompressed
+	Digest   string `json:"digest,omitempty"`   // SHA-256 of these bytes
 }
 
-// Export is an input that a job reads. It knows how far it was read, byte by byte. It is not safe
-// for concurrent use.
+// Export is an input that a job reads. It knows how many messages and bytes were read. It is not
+// safe for concurrent use.
 type Export struct {
 	Input
 
 	size   int64
 	spot   Spot
 	sum    hash.Hash
-	held   []byte // was read after the spot: blank lines, and the line of the next message
+	held   []byte // the bytes read after the spot: blank lines, and the line of the next message
 	failed error
 }
 
-// NewExport returns an export that has not been read yet: lines of a file, perhaps compressed with
-// gzip. size is that of the file, 0 if unknown.
+// NewExport returns an export that has not been read yet. f has lines, perhaps compressed with
+// gzip. size is the size of the file, or 0 if it is unknown.
 func NewExport(name string, size int64, f io.ReadCloser) (e *Export, err error) {
 	e = &Export{size: size, sum: sha256.New()}
 	in, packed, err := openLines(name, f, func(part []byte) { e.held = append(e.held, part...) })
@@ -58,7 +58,7 @@ func (e *Export) Spot() Spot {
 	return m
 }
 
-// Expected estimates how many messages there are in all. It is 0 if that is not known.
+// Expected estimates how many messages the whole export has. It is 0 if that is unknown.
 func (e *Export) Expected() int {
 	return int(float64(e.spot.Messages) * float64(e.size) / float64(max(e.spot.Bytes, 1)))
 }
@@ -82,10 +82,11 @@ func (e *Export) Batch(n int) (batch []queue.Outgoing, err error) {
 	return batch, nil
 }
 
-// Ended reports whether a batch has met the end of the export.
+// Ended reports whether a batch has reached the end of the export.
 func (e *Export) Ended() bool { return errors.Is(e.failed, io.EOF) }
 
-// check refuses an export whose messages up to a spot are others than before. It reads up to there.
+// check reads the export up to a spot. It returns ErrOther if the bytes differ from those that were
+// read before.
 func (e *Export) check(m Spot) error {
 	for e.spot.Messages < m.Messages {
 		if batch, err := e.Batch(1); err != nil {
@@ -108,8 +109,9 @@ type Reader struct {
 	in *Export
 }
 
-// At returns the export at a place: the one that is open, if it is there. It returns an
-// [InputError] if the messages up to there are others than before.
+// At returns the export at a place. It opens the export again, unless the open export is at that
+// place. It returns an [InputError] if the bytes up to the place differ from those that were read
+// before.
 func (r *Reader) At(m Spot) (*Export, error) {
 	if r.in == nil || r.in.spot.Messages != m.Messages || r.in.failed != nil && !r.in.Ended() {
 		if err := r.Close(); err != nil {
@@ -127,7 +129,7 @@ func (r *Reader) At(m Spot) (*Export, error) {
 	return r.in, nil
 }
 
-// Close closes the export that is open. At opens it again.
+// Close closes the export, if it is open. At opens it again.
 func (r *Reader) Close() error {
 	if r.in == nil {
 		return nil

@@ -74,8 +74,8 @@ func TestALineIsATimedMessageOrSentAsItStands(t *testing.T) {
 		{name: "a time as text", line: `{"after_ms":"5","body":"x"}`, problem: "after_ms"},
 		{name: "no time at all", line: `{"after_ms":null,"body":"x"}`, problem: "after_ms"},
 		{name: "a time beyond all", line: `{"after_ms":1e300,"body":"x"}`, problem: "after_ms"},
-		{name: "attributes that are none", line: `{"body":"x","attributes":[]}`, problem: "attributes"},
-		{name: "an attribute that is none", line: `{"body":"x","attributes":{"a":true}}`, problem: "attributes.a"},
+		{name: "attributes in a list", line: `{"body":"x","attributes":[]}`, problem: "attributes"},
+		{name: "an attribute that is true", line: `{"body":"x","attributes":{"a":true}}`, problem: "attributes.a"},
 		{
 			name: "an attribute with its value under another name",
 			line: `{"body":"x","attributes":{"a":{"type":"String","value":"x"}}}`, problem: "attributes.a",
@@ -119,7 +119,7 @@ func FuzzParseLine(f *testing.F) {
 	})
 }
 
-// all reads an input to its end, or to its error.
+// all reads an input up to its end or its first error.
 func all(t *testing.T, in Input) (bodies []string, err error) {
 	t.Helper()
 	defer func() {
@@ -212,7 +212,7 @@ func TestInputsAreLinesOrFiles(t *testing.T) {
 	}
 	for _, path := range []string{"missing", "nothing"} {
 		if in, err := Open(filepath.Join(dir, path), nil); err == nil || !strings.Contains(err.Error(), path) {
-			t.Errorf("%s: %v, error %v; want one that names it", path, in, err)
+			t.Errorf("%s: got %v, error %v; want an error that names the path", path, in, err)
 		}
 	}
 	in, err := Open("-", strings.NewReader("a\nb\n"))
@@ -224,7 +224,7 @@ func TestInputsAreLinesOrFiles(t *testing.T) {
 	}
 }
 
-// played is a message that was sent, and when.
+// played is a message that was sent, and the time when it was sent.
 type played struct {
 	body string
 	at   time.Duration
@@ -366,24 +366,24 @@ func (c *counted) Next() (Timed, error) {
 
 func (c *counted) Close() error { return nil }
 
-// A reader that recurses overflows the stack there, and no recover stops that.
+// With such a text, a recursive reader overflows the stack, and recover cannot stop that.
 func TestNestingDoesNotEndTheProcess(t *testing.T) {
 	t.Parallel()
 	open, closed := strings.Repeat("[", 8<<20), strings.Repeat("]", 8<<20)
 	for name, text := range map[string]string{
-		"half": open, "whole": open + closed, "in a body": `{"body":` + open + closed + `}`,
+		"only open": open, "open and closed": open + closed, "in a body": `{"body":` + open + closed + `}`,
 		"in attributes": `{"body":"x","attributes":` + open + closed + `}`,
 		"objects":       strings.Repeat(`{"body":`, 1<<20) + "1" + strings.Repeat("}", 1<<20),
 	} {
 		if got, err := ParseLine([]byte(text)); err != nil || got.Body != text {
-			t.Errorf("%s: got %d bytes and %v, want the line as it stands", name, len(got.Body), err)
+			t.Errorf("%s: got %d bytes and %v, want the unchanged line", name, len(got.Body), err)
 		}
 		if got, err := Request([]byte(text)).Next(); err != nil || got.Body != text {
-			t.Errorf("%s in a request: got %d bytes and %v, want it as it stands", name, len(got.Body), err)
+			t.Errorf("%s in a request: got %d bytes and %v, want the unchanged body", name, len(got.Body), err)
 		}
 	}
 	body := strings.Repeat("[", event.MaxDepth+1) + strings.Repeat("]", event.MaxDepth+1)
 	if got, err := ParseLine([]byte(`{"body":` + body + `}`)); err != nil || got.Body != body {
-		t.Errorf("a body one deeper than any may be: got %q and %v, want the body, to be refused as one", got.Body, err)
+		t.Errorf("a body that nests one level too deep: got %q and %v, want the unchanged body", got.Body, err)
 	}
 }

@@ -21,11 +21,11 @@ import (
 )
 
 // MaxLine bounds one line of an input, in bytes. It is far above SQS's limit, even for a message
-// with many JSON escapes. So a message that is too large for SQS is refused with that reason, and
-// not as a broken file.
+// with many JSON escapes. So a message that is too large for SQS is refused because of its size,
+// and not because its file looks broken.
 const MaxLine = 64 << 20
 
-// maxAfter is the latest after_ms, some thirty years.
+// maxAfter is the largest after_ms: about thirty years.
 const maxAfter = 1e12
 
 // maxAttributes is how many attributes of a message are read. A queue accepts far fewer, and
@@ -36,7 +36,7 @@ const maxAttributes = 1000
 type Timed struct {
 	After time.Duration
 	queue.Outgoing
-	Where string // the place in the input: "line 3", or the file of a folder; empty if the message is the whole input
+	Where string // the place in the input: "line 3", or a file of a folder; empty if the input has only this message
 }
 
 // Valid reports whether a text is JSON that a recursive reader can read safely. gjson's own check
@@ -119,7 +119,8 @@ func parseAttributes(v gjson.Result) (map[string]queue.Attribute, error) {
 			err = fmt.Errorf("attributes.%s: want a text", k.Str)
 		}
 		if n++; n > maxAttributes {
-			err = fmt.Errorf("attributes: there are more than %d: a queue takes %d", maxAttributes, queue.MaxAttributes)
+			err = fmt.Errorf("attributes: there are more than %d, and a queue accepts %d: put the rest into the body",
+				maxAttributes, queue.MaxAttributes)
 		}
 		return err == nil
 	})
@@ -145,9 +146,9 @@ func All(in Input) iter.Seq2[Timed, error] {
 	}
 }
 
-// Batches reads an input to its end and calls send with at most most messages at a time. It stops
-// at the first error of the input, of send or of ctx. The messages read before an error of the
-// input are sent, too.
+// Batches reads an input to its end, and calls send with at most most messages at a time. It stops
+// at the first error of the input, of send or of ctx. If the input has an error, the messages
+// before the error are sent.
 func Batches(ctx context.Context, in Input, most int, send func([]queue.Outgoing) error) error {
 	for {
 		var batch []queue.Outgoing
@@ -174,8 +175,9 @@ func Batches(ctx context.Context, in Input, most int, send func([]queue.Outgoing
 	}
 }
 
-// Open opens a file of NDJSON, perhaps compressed with gzip, a folder (its *.json, by name, one
-// message each) or "-" for in. A file NAME.json may hold one message on however many lines.
+// Open opens an input. path names a file of NDJSON, perhaps compressed with gzip. Or it names a
+// folder, in which each file *.json has one message. "-" reads from in. A file NAME.json may
+// contain one message on several lines.
 func Open(path string, in io.Reader) (Input, error) {
 	if path == "-" {
 		return newLines("standard input", io.NopCloser(in), true), nil
@@ -203,9 +205,9 @@ func Open(path string, in io.Reader) (Input, error) {
 	return lines, err
 }
 
-// openLines reads NDJSON, and reports whether it is compressed with gzip. It calls passed with each
-// line that it has read, decompressed and with its line end. These lines together are the whole
-// input.
+// openLines reads NDJSON, and reports whether the file is compressed with gzip. It calls passed
+// with each line that it has read, decompressed and with its line end. These lines together are the
+// whole input.
 func openLines(name string, f io.ReadCloser, passed func(part []byte)) (in Input, packed bool, err error) {
 	r, packed, err := unzipped(f)
 	if err != nil {
@@ -234,7 +236,7 @@ func unzipped(f io.ReadCloser) (r io.ReadCloser, packed bool, err error) {
 	return file{z, f}, true, err
 }
 
-// Request is the input in the body of a request: one message on however many lines, or NDJSON.
+// Request returns the input in the body of a request: one message on several lines, or NDJSON.
 func Request(body []byte) Input {
 	if Valid(body) {
 		return &wholes{names: []string{"request"}, read: func(string) ([]byte, error) { return body, nil }}
@@ -289,7 +291,7 @@ func (l *lines) Next() (Timed, error) {
 type wholes struct {
 	names   []string
 	read    func(name string) ([]byte, error)
-	several bool // there was more than one
+	several bool // the folder has more than one file
 }
 
 func openFolder(path string) (Input, error) {

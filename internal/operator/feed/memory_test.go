@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// A request is read whole, and one line of a file too. What is made of it is bounded by its size.
+// A request is read as a whole, and so is each line of a file. The memory that reading allocates is
+// bounded by their size.
 func TestReadingInputIsBoundedInMemory(t *testing.T) { // not parallel: it measures memory
 	const bytesEach, times = 8 << 20, 8
 	var attributes strings.Builder
@@ -30,7 +31,7 @@ func TestReadingInputIsBoundedInMemory(t *testing.T) { // not parallel: it measu
 				messages++
 			}
 			if messages == 1000 {
-				break // each is gone before the next is read
+				break // the memory of each message is free before the next message is read
 			}
 		}
 		runtime.ReadMemStats(&after)

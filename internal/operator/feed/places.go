@@ -9,7 +9,7 @@ const maxPlaces = 200_000
 // The zero value is empty and ready to use. It is not safe for concurrent use.
 type Places struct{ byHash map[string]string }
 
-// Note remembers the first place of a message. Equal messages count as the same one.
+// Note remembers the first place of a message. Equal messages count as one message.
 func (p *Places) Note(t Timed) {
 	if t.Where == "" || len(p.byHash) >= maxPlaces {
 		return
@@ -23,5 +23,5 @@ func (p *Places) Note(t Timed) {
 	}
 }
 
-// Of returns the place of a dead letter's message, empty if unknown.
+// Of returns the place of a dead letter's message. It is empty if unknown.
 func (p *Places) Of(f deadletter.Facts) string { return p.byHash[f.Hash] }

@@ -11,15 +11,14 @@ import (
 	"github.com/lullhq/lull/internal/seam/clock"
 )
 
-// How much of an input is read before its time. Lines of the input may be out of order by up to
-// that much.
+// How much of an input is read ahead. The lines of the input may be out of order within this part.
 const (
 	lookahead      = 50_000   // messages
 	lookaheadBytes = 64 << 20 // of bodies
 )
 
-// after_ms counts from the first pause of a live input that lasts a breath, at the latest from a
-// few breaths after its start. Both are real time.
+// In a live input, after_ms counts from the first pause that is as long as breath. If there is no
+// such pause, it counts from breaths times breath after the start. Both are real time.
 const (
 	breath  = 50 * time.Millisecond
 	breaths = 10
@@ -31,19 +30,19 @@ type player struct {
 	read   <-chan reading
 	live   bool
 	ended  bool
-	ahead  []*Timed // by time, then as in the input
+	ahead  []*Timed // sorted by time; messages of one time are in the order of the input
 	bytes  int
 	failed error // the error of the input; messages read before it are not sent
 }
 
-// reading is the answer of one Next.
+// reading is the result of one call of Next.
 type reading struct {
 	t   Timed
 	err error
 }
 
-// Play sends an input's messages at their times until it ends. It stops at an error of the input,
-// which names the line.
+// Play sends the messages of an input at their times, until the input ends. It stops at the first
+// error of the input or of send. An error of the input names the line.
 func Play(ctx context.Context, clk clock.Clock, in Input, send func(context.Context, Timed) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -66,7 +65,7 @@ func Play(ctx context.Context, clk clock.Clock, in Input, send func(context.Cont
 			if more, err := p.wait(ctx, wait); err != nil {
 				return err
 			} else if more {
-				continue // perhaps something earlier
+				continue // the new message may be due earlier
 			}
 		}
 		next := p.ahead[0]
@@ -79,8 +78,8 @@ func Play(ctx context.Context, clk clock.Clock, in Input, send func(context.Cont
 	}
 }
 
-// readAhead reads in a goroutine of its own, which ends with ctx or the input. So the player never
-// waits for an input that is slow or never ends.
+// readAhead reads the input in its own goroutine, so that the player never waits for a slow input.
+// The goroutine ends with the input. If ctx ends, the goroutine ends after its current read.
 func readAhead(ctx context.Context, in Input) <-chan reading {
 	read := make(chan reading, 64)
 	go func() {
@@ -133,7 +132,7 @@ func (p *player) take(r reading) {
 }
 
 // fill reads ahead while there is room. From a live input it takes only the messages that are
-// ready. It waits for a message if there is none to send.
+// ready. If no message was read yet, it waits for one.
 func (p *player) fill(ctx context.Context) error {
 	for p.room() {
 		if p.live && len(p.ahead) > 0 {

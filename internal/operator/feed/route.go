@@ -16,16 +16,17 @@ type Route struct {
 	Sink   string
 	Lane   flight.Lane
 	Events []event.Result // never empty
-	// Others are the other sinks that get the message, as if a topic sent it. They are the other
-	// sinks of the first event's collection. If the settings skip events that belong elsewhere,
-	// they are also the sinks of the other events.
+	// Others are the other sinks that get the message, as if a topic delivered it. They are the other
+	// sinks of the first event's collection. If the settings skip events that belong elsewhere, Others
+	// also has the sinks of the other events.
 	Others []string
 }
 
-// RouteOf decodes a message as receive will. The collection of the first event decides the sink. If
-// the first event does not decode, the message goes to the default sink. If one of the events is a
-// resync, it goes to the bulk lane. If each queue has its own source, it goes to the first sink
-// whose source decodes the event into a collection of that sink.
+// RouteOf decodes a message as receive will, and returns its queue. The collection of the first
+// event decides the sink. If the first event cannot be decoded, the message goes to the default
+// sink. If one of the events belongs to a resync, the message goes to the bulk lane. If each queue
+// has its own source, the message goes to the first sink whose source decodes the first event into
+// a collection of that sink.
 func RouteOf(cfg *config.Config, sources *source.Set, m queue.Message) Route {
 	r := routeTo(cfg, sources, cfg.DefaultSink, m)
 	if !sources.BySink() {

@@ -14,11 +14,11 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// Writer writes changes of one collection as messages of one source, which the settings decode.
+// Writer writes changes of one collection as messages that one source of the settings decodes.
 type Writer struct {
 	Source, Collection string
 	Deletes            bool // the source's messages can describe deletes
-	Refers             bool // they refer to an object that holds the content
+	Refers             bool // the source's messages refer to an object that contains the document
 
 	config  *config.Config
 	sources *source.Set
@@ -41,16 +41,16 @@ func (w Writer) Write(c source.Change) (Written, error) {
 	out := Written{queue.Outgoing{Body: e.Body, Attributes: e.Attributes}, e.Event}
 	to := RouteOf(w.config, w.sources, queue.Message{Body: e.Body, Attributes: e.Attributes, Sent: c.Time})
 	if fault := to.Fault(); fault != nil || to.Sink != sink || to.Events[0].Event.Doc != e.Event.Doc {
-		return out, fmt.Errorf("sources.%s: a message for collection %s goes to sink %s instead of %s: see match", w.Source,
-			w.Collection, to.Sink, sink)
+		return out, fmt.Errorf("sources.%s: a message for collection %s goes to sink %s instead of %s: correct its match",
+			w.Source, w.Collection, to.Sink, sink)
 	}
 	return out, nil
 }
 
-// Writers returns the ways to write a change under the settings. There is one for each source and
-// each collection that its messages can reach. The collections are those of the settings and of
-// also. The error says for each source without a writer why it has none. It can be ignored if
-// another source has one.
+// Writers returns a writer for each source and each collection that messages of the source can
+// reach. The collections are those that the settings or also name. The error says, for each source
+// without a writer, why no writer is possible. A caller can ignore the error if another source has
+// a writer.
 func Writers(cfg *config.Config, sources *source.Set, now time.Time, also ...string) (
 	all []Writer, why error,
 ) {

@@ -3,9 +3,9 @@
 // It promises:
 //
 //   - It declares, binds and deletes nothing. A queue that does not exist is an error.
-//   - A message is acknowledged by its own tag, never together with others.
-//   - A message counts as parked only after RabbitMQ confirmed that a queue has it. It is
-//     persistent.
+//   - A message is acknowledged by its own tag, never together with other messages.
+//   - A message counts as parked only after RabbitMQ confirmed that a queue has it. A parked message
+//     is persistent.
 //   - No error contains a password.
 package rabbitmq
 
@@ -40,10 +40,10 @@ var _ bridge.Broker = Broker{}
 const (
 	// dialTimeout bounds connecting, and each answer until the session is open.
 	dialTimeout = 15 * time.Second
-	// heartbeat is how often each side sends a heartbeat. A dead connection is noticed after two of
-	// them.
+	// heartbeat is how often each side sends a heartbeat. After two missing heartbeats, a connection
+	// counts as dead.
 	heartbeat = 10 * time.Second
-	// parting is how long Close waits for RabbitMQ's answer.
+	// parting bounds how long Close waits for RabbitMQ's answer.
 	parting = 3 * time.Second
 )
 
@@ -85,7 +85,7 @@ type session struct {
 	err error
 
 	park     string
-	parking  sync.Mutex // one at a time: a returned message has no tag
+	parking  sync.Mutex // for one message at a time, because a returned message has no tag
 	parker   *amqp.Channel
 	returned chan amqp.Return
 	refused  chan *amqp.Error // why parker was closed
@@ -169,7 +169,7 @@ func explain(doing string, err error) error {
 	case errors.As(err, &refused) && (refused.Code == amqp.AccessRefused || refused.Code == amqp.NotAllowed):
 		fix = "give the user the right to read the queue, and to write to the default exchange if it parks"
 	case errors.As(err, &refused) && refused.Code == amqp.ResourceLocked:
-		fix = "the queue is exclusive to another connection: consume from another one"
+		fix = "another connection uses the queue exclusively: stop it, or consume from another queue"
 	default:
 		return fmt.Errorf("%s: %w", doing, err)
 	}
@@ -178,16 +178,16 @@ func explain(doing string, err error) error {
 
 // watch ends the session when RabbitMQ ends it.
 func (s *session) watch(closed <-chan *amqp.Error, cancelled <-chan string) {
-	_, alive := <-cancelled // closed after the channel is closed, so its reason is available then
+	_, alive := <-cancelled // the library closes cancelled after closed has its reason
 	if alive {
-		s.end(errors.New("RabbitMQ cancelled the consumer: the queue was deleted, or its node went away"))
+		s.end(errors.New("RabbitMQ cancelled the consumer: the queue was deleted, or its node has stopped"))
 	} else if err := <-closed; err != nil { // also if the connection closed
 		s.end(explain("consume", err))
 	} else {
 		s.end(nil)
 		return
 	}
-	_ = s.conn.CloseDeadline(time.Now().Add(parting)) // it may be closed already
+	_ = s.conn.CloseDeadline(time.Now().Add(parting)) // the connection may be closed already
 }
 
 // hand passes deliveries to Messages.
@@ -201,7 +201,7 @@ func (s *session) hand(deliveries <-chan amqp.Delivery) {
 		select {
 		case s.messages <- m:
 		case <-s.done:
-			return // not passed on: the broker delivers it again
+			return // the broker delivers this message again
 		}
 	}
 }
@@ -231,7 +231,7 @@ func (s *session) Err() error {
 // Confirm acknowledges one message.
 func (s *session) Confirm(m bridge.Message) error { return s.consumer.Ack(m.Tag, false) }
 
-// Stop cancels the consumer. Messages delivered before still arrive.
+// Stop cancels the consumer. Messages that were delivered before still arrive.
 func (s *session) Stop() error { return s.consumer.Cancel(s.tag, false) }
 
 // Close ends the session.
@@ -252,15 +252,15 @@ func (s *session) Park(ctx context.Context, m bridge.Message, why string) error 
 	}
 	s.parking.Lock()
 	defer s.parking.Unlock()
-	if s.parker.IsClosed() { // RabbitMQ closes it if a right is missing, which an operator may grant
+	if s.parker.IsClosed() { // RabbitMQ closes the channel if a right is missing, and an operator may grant the right
 		if err := s.openPark(); err != nil {
 			return err
 		}
 	}
-	// Without the user id, which must be the connection's own, and without the expiration, after
-	// which the message would be lost.
+	// The user id is left out, because it must be the user of this connection. The expiration is left
+	// out, because RabbitMQ would delete the message after it.
 	sent, err := s.parker.PublishWithDeferredConfirmWithContext(ctx, "", s.park, true, false, amqp.Publishing{
-		Headers:      parked(d, why, s.conn.Config.FrameSize),
+		Headers:      parkedHeaders(d, why, s.conn.Config.FrameSize),
 		DeliveryMode: amqp.Persistent, ContentType: d.ContentType, ContentEncoding: d.ContentEncoding,
 		Priority: d.Priority, CorrelationId: d.CorrelationId, ReplyTo: d.ReplyTo, MessageId: d.MessageId,
 		Timestamp: d.Timestamp, Type: d.Type, AppId: d.AppId, Body: d.Body,
@@ -282,25 +282,26 @@ func (s *session) Park(ctx context.Context, m bridge.Message, why string) error 
 	}
 	select {
 	case <-s.returned: // RabbitMQ returns a message before it confirms it
-		return fmt.Errorf("park: queue %q is not there any more", s.park)
+		return fmt.Errorf("park: queue %q no longer exists: declare it again", s.park)
 	default:
 	}
 	if !kept {
-		return fmt.Errorf("park: queue %q did not take the message", s.park)
+		return fmt.Errorf("park: RabbitMQ refused the message for queue %q: the queue may be full", s.park)
 	}
 	return nil
 }
 
-// properties is more than the size of a message's properties without headers, in bytes.
+// properties is an upper bound of the size of a message's properties without headers, in bytes.
 const properties = 4 << 10
 
-// parked builds the headers of a parked message. RabbitMQ sends a message to every queue that CC
-// and BCC name, so these headers get other names: one of those queues may be the original one.
+// parkedHeaders returns the headers of a parked message. RabbitMQ sends a message to every queue
+// that the headers CC and BCC name, so these two headers get other names. One of these queues may
+// be the original queue.
 //
 // Headers must fit into one frame, of at most frame bytes, or RabbitMQ closes the connection. The
 // sender's headers fit. If lull's headers do not fit in addition, the message is parked without
-// them.
-func parked(d *amqp.Delivery, why string, frame int) amqp.Table {
+// lull's headers, and without CC and BCC.
+func parkedHeaders(d *amqp.Delivery, why string, frame int) amqp.Table {
 	headers := amqp.Table{}
 	for name, v := range d.Headers {
 		if name == "CC" || name == "BCC" {

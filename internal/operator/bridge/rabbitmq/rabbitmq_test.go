@@ -13,7 +13,7 @@ func TestWhatIsParkedReachesNoOtherQueue(t *testing.T) {
 	sent := amqp.Table{"CC": []any{"search"}, "BCC": []any{"search"}, "attempt": uint32(1<<32 - 1), "part": uint16(3)}
 	was := maps.Clone(sent)
 	d := &amqp.Delivery{Headers: sent, Exchange: "pages", RoutingKey: "answer"}
-	got := parked(d, "too large", 128<<10)
+	got := parkedHeaders(d, "too large", 128<<10)
 	for name, want := range map[string]any{
 		"CC": nil, "BCC": nil, "attempt": uint32(1<<32 - 1), "x-lull-reason": "too large", "x-lull-exchange": "pages",
 		"x-lull-routing-key": "answer",
@@ -23,14 +23,14 @@ func TestWhatIsParkedReachesNoOtherQueue(t *testing.T) {
 		}
 	}
 	if got["x-lull-CC"] == nil || got["x-lull-BCC"] == nil || len(sent) != len(was) {
-		t.Errorf("got %v of %v, want every header of the sender, and those untouched", got, sent)
+		t.Errorf("got %v from %v, want every header of the sender, and the sender's headers unchanged", got, sent)
 	}
 	if err := got.Validate(); err != nil {
-		t.Errorf("RabbitMQ would not get it: %v", err)
+		t.Errorf("the client cannot send these headers: %v", err)
 	}
 	sent["long"] = []any{amqp.Table{"x": strings.Repeat("x", 127<<10)}}
-	got = parked(d, "too large", 128<<10)
+	got = parkedHeaders(d, "too large", 128<<10)
 	if got["CC"] != nil || got["BCC"] != nil || got["x-lull-reason"] != nil || got["long"] == nil || sent["CC"] == nil {
-		t.Errorf("of headers that fill a frame %d are left, want the sender's without CC and BCC, and no others", len(got))
+		t.Errorf("the headers fill a frame, and %d are left: want only the sender's headers without CC and BCC", len(got))
 	}
 }
