@@ -5,7 +5,8 @@ import (
 	"fmt"
 )
 
-// abort does a step of ending the rebuild and removing everything that it made.
+// abort does a step of the abort, which ends the rebuild and deletes everything that the rebuild
+// made.
 func (r *run) abort(ctx context.Context) error {
 	if r.p.Stage == aborted {
 		// If a turn still writes to a deleted index, its documents wait until their leases end.
@@ -16,14 +17,14 @@ func (r *run) abort(ctx context.Context) error {
 			return err
 		}
 		r.p.Phase = Aborted
-		r.audit("given up: %s is deleted", r.p.New)
+		r.audit("aborted: %s is deleted", r.p.New)
 		return nil
 	}
 	if r.p.Waited < 0 { // the last step of an earlier program may be under way
 		_, err := r.wait(ctx, 0)
 		return err
 	}
-	switched, over, err := r.unsealed(ctx)
+	switched, over, err := r.findSwitch(ctx)
 	switch {
 	case err != nil:
 		return err
@@ -32,7 +33,7 @@ func (r *run) abort(ctx context.Context) error {
 			r.p.Phase = Switching
 		}
 		r.p.Stage = ""
-		r.halt(fmt.Errorf("%w: resume it, to tidy up", ErrSwitched))
+		r.halt(fmt.Errorf("%w: resume the rebuild, to delete the indices that are no longer needed", ErrSwitched))
 		return nil
 	case !over:
 		return nil
@@ -41,7 +42,7 @@ func (r *run) abort(ctx context.Context) error {
 		if err := r.Sink.StopFill(ctx, r.p.New); err != nil {
 			return err
 		}
-		if err := r.forgotten(ctx); err != nil {
+		if err := r.forgetRebuild(ctx); err != nil {
 			return err
 		}
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // The new index lacks a document of the last page. The comparison ends after that page was read,
-// and before the document was copied. The next comparison has to begin with the index in use.
+// and before the document was copied. The next comparison must begin with the index in use again.
 func TestAComparisonThatBeginsAgainWalksThroughBothIndices(t *testing.T) {
 	for name, killed := range map[string]bool{"after an error": false, "after a kill": true} {
 		t.Run(name, func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestAComparisonThatBeginsAgainWalksThroughBothIndices(t *testing.T) {
 					p, err = g.resume(g.service(), "bob", nil)
 				}
 				if err != nil || p.Phase != rebuild.Done || copies < 3 {
-					g.Fatalf("%+v, %v after %d copies", p, err, copies)
+					g.Fatalf("got %+v, %v after %d copies, want it done after at least 3", p, err, copies)
 				}
 				g.readable("at the end")
 				g.settled("at the end")
@@ -90,8 +90,8 @@ func TestACopyThatBeginsAndFailsEachTimeEndsTheRebuild(t *testing.T) {
 	})
 }
 
-// The call that switches the name gets no answer, and the engine carries it out later. The program
-// itself looks whether it was carried out.
+// The call that switches the name gets no answer, and takes effect later. The same program finds
+// out that the name was switched.
 func TestAProgramKeepsItsSealWhileItsSwitchMayBeCarriedOut(t *testing.T) {
 	play(t, func(g *ground) {
 		g.seed()
@@ -106,7 +106,7 @@ func TestAProgramKeepsItsSealWhileItsSwitchMayBeCarriedOut(t *testing.T) {
 				switched = true
 				into := g.sink.Beside(row.RebuildInto)
 				into.Script("content#a", memorysink.Answer{Outcome: sink.Outcome{Kind: sink.Throttled, Status: 429}})
-				g.write("a", shard.Put) // under the seal it is not committed, because its MISS is refused
+				g.write("a", shard.Put) // this write is not committed, because the seal refuses its MISS
 				err := g.sink.Switch(context.WithoutCancel(g.Context()), "content", "content", row.RebuildInto)
 				if err != nil {
 					return err
@@ -122,8 +122,8 @@ func TestAProgramKeepsItsSealWhileItsSwitchMayBeCarriedOut(t *testing.T) {
 	})
 }
 
-// scrolling is a sink whose engine goes on to the next page by itself, as a scroll does. The answer
-// with the second page is lost once.
+// scrolling is a sink whose engine remembers the page, as a scroll does. The answer with the second
+// page is lost once.
 type scrolling struct {
 	sink.Rebuilder
 	left *[]sink.Versioned
@@ -144,7 +144,7 @@ func (s scrolling) Walk(ctx context.Context, index, place string) ([]sink.Versio
 			}
 		}
 	}
-	time.Sleep(6 * time.Second) // in the bubble: a page takes a step of its own
+	time.Sleep(6 * time.Second) // virtual time, so that a step reads only one page
 	n := min(3, len(*s.left))
 	page := (*s.left)[:n]
 	*s.left = (*s.left)[n:]
@@ -158,7 +158,7 @@ func (s scrolling) Walk(ctx context.Context, index, place string) ([]sink.Versio
 	return page, "scroll", nil
 }
 
-// A page whose answer was lost is compared all the same: the walk begins again.
+// A page whose answer was lost is still compared, because the walk begins again.
 func TestAPageWhoseAnswerWasLostIsCompared(t *testing.T) {
 	play(t, func(g *ground) {
 		g.seed()

@@ -12,11 +12,12 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// compare does a step of comparing both indices. They are compared until no write is missed.
+// compare does a step of the comparison of both indices. The comparison is repeated until the new
+// index misses no write during it.
 func (r *run) compare(ctx context.Context) error {
 	switch r.p.Stage {
 	case idling:
-		return r.sourced(ctx)
+		return r.awaitSource(ctx)
 	case counting:
 		return r.count(ctx)
 	case walking:
@@ -33,8 +34,8 @@ func (r *run) compare(ctx context.Context) error {
 	}
 }
 
-// sourced waits until the documents that the source sent are written.
-func (r *run) sourced(ctx context.Context) error {
+// awaitSource waits until the documents that the source sent are written.
+func (r *run) awaitSource(ctx context.Context) error {
 	if !r.p.Source || r.Service.Idle == nil || r.p.Idle == 2 {
 		r.p.Stage = counting
 		return nil
@@ -49,13 +50,14 @@ func (r *run) sourced(ctx context.Context) error {
 	return r.Clock.Sleep(ctx, beatEvery)
 }
 
-// count reads how many writes were missed, and begins a comparison. It waits between the two: a
-// write that is counted as missed may still arrive, and so may the write of a turn that was killed.
+// count reads how many writes the new index has missed, waits, and begins a comparison. It waits
+// because a write that is counted as missed may still arrive, and so may the write of a turn that
+// was killed.
 func (r *run) count(ctx context.Context) error {
 	if r.p.Passes >= r.p.MostPasses {
 		r.halt(fmt.Errorf(
-			"after %d comparisons writes are still missed by the new index, %d by now: find out why, and resume", maxPasses,
-			r.p.Missed,
+			"after %d comparisons the new index still misses writes, %d until now: see the logs of index, "+
+				"fix the cause, and resume", maxPasses, r.p.Missed,
 		))
 		return nil
 	}
@@ -67,13 +69,13 @@ func (r *run) count(ctx context.Context) error {
 		r.halt(ErrPaused)
 		return nil
 	case row.RebuildAt != r.p.At:
-		switch switched, err := r.named(ctx); {
+		switch switched, err := r.isSwitched(ctx); {
 		case err != nil:
 			return err
-		case switched: // by a program that was stopped
+		case switched: // a program that was stopped has switched the name
 			return r.end(ctx)
 		}
-		r.halt(errors.New("the sink's health row does not know of this rebuild any more: abort it, and begin anew"))
+		r.halt(errors.New("the sink's health row no longer names this rebuild: abort it, and start again"))
 		return nil
 	}
 	if err := r.Clock.Sleep(ctx, lateFor); err != nil {
@@ -83,12 +85,12 @@ func (r *run) count(ctx context.Context) error {
 	r.p.Passes++
 	r.p.Missed, r.p.Seen = row.RebuildMissed, row.RebuildMissed
 	r.p.Left, r.p.Refused, r.p.Differ = 0, nil, nil
-	// The comparison before this one may have stopped at any place.
+	// The comparison before may have stopped at any place.
 	r.p.Place, r.p.Second, r.p.Ended, r.p.Late, r.p.Cut = "", false, false, false, false
 	return nil
 }
 
-// walk compares some pages, and repairs the new index. When it is through both indices, every
+// walk compares some pages, and repairs the new index. After the last page of both indices, every
 // document that differed was seen equal in both, or is counted as left out.
 func (r *run) walk(ctx context.Context) error {
 	for until := r.Clock.Now().Add(beatEvery); ; {
@@ -101,7 +103,7 @@ func (r *run) walk(ctx context.Context) error {
 			r.p.Ended = false
 			switch {
 			case r.p.Left > r.p.Allow:
-				r.refused(fmt.Sprintf("of %d compared", r.p.Total))
+				r.haltRefused(fmt.Sprintf("the index in use had %d", r.p.Total))
 			case r.p.Cut:
 				r.enter(Comparing, counting)
 			default:
@@ -125,17 +127,17 @@ func (r *run) walk(ctx context.Context) error {
 	}
 }
 
-// maxDiffer bounds the documents in a cursor that differ, in bytes of JSON. The row of the job has
-// 300 KB, of which its lines may take 100.
+// maxDiffer bounds the documents that differ in a cursor, in bytes of JSON. The row of the job has
+// 300 KB, and its lines may take 100 KB of them.
 const maxDiffer = 100 << 10
 
-// storable returns how many of the documents that differ the cursor can store. A page of long ids
-// is repaired in the step that reads it. What cannot be repaired at once, such as when the engine
-// throttles, is left to another comparison.
+// storable returns how many of the documents that differ the cursor can store. If the ids are so
+// long that not all fit, walk repairs the page in the same step. If that fails, such as when the
+// engine throttles, another comparison repairs the documents that do not fit.
 func (r *run) storable() int {
 	size := 0
 	for i, d := range r.p.Differ {
-		text, _ := json.Marshal(d) // cannot fail: a text and a truth
+		text, _ := json.Marshal(d) // cannot fail: a string and a bool
 		if size += len(text) + 1; size > maxDiffer {
 			return i
 		}
@@ -145,9 +147,9 @@ func (r *run) storable() int {
 
 // page compares the next page of one index.
 func (r *run) page(ctx context.Context) error {
-	index, compare := r.p.Old, r.lacking
+	index, compare := r.p.Old, r.findLacking
 	if r.p.Second {
-		index, compare = r.p.New, r.extra
+		index, compare = r.p.New, r.findExtra
 	}
 	docs, next, err := r.Sink.Walk(ctx, index, r.p.Place)
 	if err != nil {
@@ -167,8 +169,8 @@ func ids[T any](docs []T, id func(T) string) []string {
 
 func idOf(d sink.Versioned) string { return d.ID }
 
-// lacking finds the documents that the new index lacks, or has in an older version.
-func (r *run) lacking(ctx context.Context, docs []sink.Versioned) error {
+// findLacking finds the documents of a page that the new index lacks, or has in an older version.
+func (r *run) findLacking(ctx context.Context, docs []sink.Versioned) error {
 	has, err := r.Sink.VersionsOf(ctx, r.p.New, ids(docs, idOf))
 	if err != nil {
 		return err
@@ -184,7 +186,7 @@ func (r *run) lacking(ctx context.Context, docs []sink.Versioned) error {
 		}
 	}
 	r.p.Done += int64(len(docs))
-	return r.newer(ctx, unsent)
+	return r.findNewer(ctx, unsent)
 }
 
 func (r *run) differs(id string, newer bool) {
@@ -192,11 +194,11 @@ func (r *run) differs(id string, newer bool) {
 	r.p.Repaired++
 }
 
-// newer finds the unsent documents that must be copied although the source fills the new index.
-// Their rows have a committed put, so the line of the export may have been stale, or may have
-// needed no write. Without a committed put the line would have been written. So the source did not
-// send it, and the document is left out.
-func (r *run) newer(ctx context.Context, unsent []string) error {
+// findNewer finds the unsent documents that must be copied although the source fills the new index.
+// These have a committed put in their rows, so the line of the export may have been stale, or may
+// have needed no write. Without a committed put, lull would have written the line. So the source
+// did not send that document, and it is left out.
+func (r *run) findNewer(ctx context.Context, unsent []string) error {
 	for part := range slices.Chunk(unsent, maxRows) {
 		docs := make([]shard.DocID, len(part))
 		for i, id := range part {
@@ -229,8 +231,9 @@ func (r *run) newer(ctx context.Context, unsent []string) error {
 // maxRows is how many rows are read at a time.
 const maxRows = 100
 
-// copied counts a document that is newer than the export, and names the first ones.
-func (r *run) copied(id string) {
+// countNewer counts a document that is newer than the export. The progress names the first of these
+// documents.
+func (r *run) countNewer(id string) {
 	r.p.Newer++
 	if len(r.p.NewerIDs) < maxNamed {
 		r.p.NewerIDs = append(r.p.NewerIDs, short(id))
@@ -241,7 +244,7 @@ func (r *run) copied(id string) {
 // short shortens a document's id for messages.
 func short(id string) string { return clip(id, 100) }
 
-// maxReason is how many bytes of what the engine says of a document are kept.
+// maxReason bounds the engine's reason for one document, in bytes.
 const maxReason = 500
 
 func clip(text string, most int) string {
@@ -251,9 +254,10 @@ func clip(text string, most int) string {
 	return text
 }
 
-// extra finds the documents that only the new index has. They were deleted from the index in use,
-// because the index function writes to that one first.
-func (r *run) extra(ctx context.Context, docs []sink.Versioned) error {
+// findExtra finds the documents of a page of the new index whose version differs in the index in
+// use. The index function writes to the index in use first. So a document that only the new index
+// has was deleted.
+func (r *run) findExtra(ctx context.Context, docs []sink.Versioned) error {
 	has, err := r.Sink.VersionsOf(ctx, r.p.Old, ids(docs, idOf))
 	if err != nil {
 		return err
@@ -266,12 +270,13 @@ func (r *run) extra(ctx context.Context, docs []sink.Versioned) error {
 	return nil
 }
 
-// maxTries is how often repair compares documents that differ. They may be written in the meantime.
+// maxTries is how often repair compares documents that differ, because they may be written in the
+// meantime.
 const maxTries = 8
 
-// repair makes documents equal in both indices, once. What it does not see equal is compared again.
-// It reads the new index before the index in use. So a version that it sees in the new index has
-// already reached the index in use.
+// repair tries once to make the documents that differ equal in both indices. A document that it
+// does not see equal is compared again. It reads the new index before the index in use. So a
+// version that it sees in the new index has already reached the index in use.
 func (r *run) repair(ctx context.Context) error {
 	wait := time.Duration(0)
 	if r.p.Tries > 1 {
@@ -298,7 +303,7 @@ func (r *run) repair(ctx context.Context) error {
 		switch {
 		case before[i] == after[i]:
 			if d.Newer {
-				r.copied(d.ID)
+				r.countNewer(d.ID)
 			}
 			continue
 		case before[i] < 0:
@@ -325,15 +330,16 @@ func (r *run) repair(ctx context.Context) error {
 	}
 	if len(odd) > 0 {
 		last := odd[len(odd)-1]
-		r.halt(fmt.Errorf("the new index takes no documents: %s: %s: find out why, and resume", last.Kind, last.Reason))
+		r.halt(fmt.Errorf("the new index accepts no documents: %s: %s: fix the cause, and resume", last.Kind, last.Reason))
 	} else {
-		r.halt(fmt.Errorf("%d documents keep changing, such as %s: resume", len(r.p.Differ), r.p.Differ[0].ID))
+		r.halt(fmt.Errorf("%d documents change all the time, such as %s: resume when there are fewer changes",
+			len(r.p.Differ), r.p.Differ[0].ID))
 	}
 	return nil
 }
 
-// copy transfers documents. odd are the outcomes that are unknown, or that show that the new index
-// takes nothing now.
+// copy copies documents to the new index. odd are the outcomes that are unknown, or that show that
+// the new index accepts no documents now.
 func (r *run) copy(ctx context.Context, copies []sink.Versioned) (odd []sink.Outcome, err error) {
 	if len(copies) == 0 {
 		return nil, nil
@@ -363,7 +369,8 @@ func (r *run) copy(ctx context.Context, copies []sink.Versioned) (odd []sink.Out
 	return odd, nil
 }
 
-// leave counts a document that is not in the new index, and names the first ones.
+// leave counts a document that the new index will not have. The progress names the first of these
+// documents.
 func (r *run) leave(id, why string) {
 	r.p.Left++
 	if len(r.p.Refused) < maxNamed {
@@ -373,6 +380,6 @@ func (r *run) leave(id, why string) {
 		r.audit("leaves %s out: %s", key, why)
 	}
 	if r.p.Left > max(maxLeft, r.p.Allow) {
-		r.refused("at least")
+		r.haltRefused("the comparison stopped at these, so there may be more")
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/lullhq/lull/internal/seam/clock"
 )
 
-// driven runs the job of a rebuild once, as a program of its own.
+// driven runs the job of a rebuild as one program does.
 func driven(ctx context.Context, s *rebuild.Service, o rebuild.StepOrder,
 	do func(context.Context, rebuild.StepOrder) (rebuild.Cursor, bool, error), report func(rebuild.Progress),
 ) (rebuild.Progress, error) {
@@ -26,7 +26,7 @@ func driven(ctx context.Context, s *rebuild.Service, o rebuild.StepOrder,
 	return rebuild.ResultOf(state, err)
 }
 
-// started is a start of a rebuild.
+// started starts a rebuild as `lull rebuild` does.
 func started(ctx context.Context, s *rebuild.Service, o rebuild.Order, report func(rebuild.Progress)) (rebuild.Progress,
 	error,
 ) {
@@ -39,7 +39,7 @@ func started(ctx context.Context, s *rebuild.Service, o rebuild.Order, report fu
 	}, s.Step, report)
 }
 
-// continued is a resume or an abort.
+// continued resumes or aborts a rebuild.
 func continued(ctx context.Context, s *rebuild.Service, a rebuild.Action, by string, allow *int) (rebuild.Progress,
 	error,
 ) {
@@ -64,7 +64,7 @@ func (g *ground) abort(s *rebuild.Service, by string) (rebuild.Progress, error) 
 
 func (g *ground) ledger() job.Ledger { return job.Ledger{Shards: g.Shards, Clock: clock.System{}} }
 
-// stop is `lull jobs stop`.
+// stop stops the job as `lull jobs stop` does.
 func (g *ground) stop() {
 	g.Helper()
 	err := g.ledger().StopJob(context.WithoutCancel(g.Context()), "rebuild-search", "eve")

@@ -14,8 +14,8 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// earlier are rows of rebuilds that a build without jobs began, by the phase in which its program
-// was killed: the bytes that it wrote.
+// earlier has rows of rebuilds as a build without jobs wrote them, byte by byte. The key is the
+// phase in which its program was killed.
 var earlier = map[string]string{
 	"creating": `{"collection":"content","phase":"creating","name":"content","old":"content",` +
 		`"new":"content.r20000101000000","alias":true,"begun":"2000-01-01T00:00:00Z","by":"ann","keep":1,"total":6,` +
@@ -34,8 +34,8 @@ var earlier = map[string]string{
 		`"done":0,"passes":1,"repaired":0,"missed":0,"left":0,"at":946684800008000}`,
 }
 
-// began brings the table and the sink to where the earlier build left them. Its program has the
-// lease for a while.
+// began brings the table and the sink into the state in which the build without jobs left them. Its
+// program still has the lease for some time.
 func (g *ground) began(phase string) {
 	g.Helper()
 	const into, at = "content.r20000101000000", shard.Micros(946684800008000)
@@ -71,16 +71,16 @@ func TestARebuildOfAnEarlierBuildContinues(t *testing.T) {
 					g.Errorf("status %+v, %v", p, err)
 				}
 				if _, err := g.resume(g.service(), "bob", nil); !errors.Is(err, rebuild.ErrBusy) {
-					g.Errorf("while the earlier build drives it: %v, want %v", err, rebuild.ErrBusy)
+					g.Errorf("while the earlier build drives the rebuild: got %v, want %v", err, rebuild.ErrBusy)
 				}
 				if _, err := g.startWith(g.service(), g.order()); !errors.Is(err, rebuild.ErrBusy) {
-					g.Errorf("a second one: %v, want %v", err, rebuild.ErrBusy)
+					g.Errorf("a second rebuild: got %v, want %v", err, rebuild.ErrBusy)
 				}
 				time.Sleep(31 * time.Second)
 				p, err := g.resume(g.service(), "bob", nil)
 				if phase == "creating" {
-					if err == nil || !strings.Contains(err.Error(), "abort it, and begin anew") {
-						g.Errorf("%+v, %v; want the way out", p, err)
+					if err == nil || !strings.Contains(err.Error(), "abort it, and start again") {
+						g.Errorf("got %+v, %v; want an error that says what to do", p, err)
 					}
 					_, err = g.abort(g.service(), "bob")
 				} else if p.Phase != rebuild.Done {
@@ -122,8 +122,8 @@ func TestARebuildOfAnEarlierBuildIsAborted(t *testing.T) {
 	}
 }
 
-// A program whose job is stopped while its seal is set still does its last step: it switches the
-// name, and turns write to it.
+// A job is stopped while the seal of its program is set. The program still ends its step: it
+// switches the name, so that turns can write again.
 func TestAJobThatIsStoppedUnderItsSealSwitches(t *testing.T) {
 	play(t, func(g *ground) {
 		g.seed()
@@ -137,7 +137,7 @@ func TestAJobThatIsStoppedUnderItsSealSwitches(t *testing.T) {
 			g.Errorf("%+v, %v; want %v", p, err, job.ErrLost)
 		}
 		if row := g.Row(shard.HealthRow("search")); row.RebuildSeal != 0 || row.RebuildAt != 0 {
-			g.Errorf("turns wait: %+v", row)
+			g.Errorf("the health row still has the rebuild, so turns wait: %+v", row)
 		}
 		if s, err := g.ledger().Job(g.Context(), "rebuild-search"); err != nil || s.Phase != job.Stopped {
 			g.Errorf("%+v, %v; want it stopped", s, err)
@@ -152,7 +152,7 @@ func TestAJobThatIsStoppedUnderItsSealSwitches(t *testing.T) {
 	})
 }
 
-// drowsy is the table of a program that may sleep once it has read something.
+// drowsy is a table that calls sleep after each read, so that its program can be suspended.
 type drowsy struct {
 	shard.Store
 	sleep func()
@@ -164,8 +164,8 @@ func (d drowsy) Read(ctx context.Context, docs []shard.DocID, c shard.Consistenc
 	return rows, err
 }
 
-// The program that takes a stopped job over copies and deletes for a long time. The one that was
-// stopped must not switch the name in the meantime.
+// A program takes over a stopped job, and copies and deletes for a long time. The stopped program
+// must not switch the name in the meantime.
 func TestASealIsRefusedAfterAnotherProgramTookOver(t *testing.T) {
 	t.Parallel()
 	for _, action := range []rebuild.Action{rebuild.Resume, rebuild.Abort} {

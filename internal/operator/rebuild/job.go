@@ -14,7 +14,7 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// Action is what a program wants of a rebuild.
+// Action is what an operator wants a program to do with a rebuild.
 type Action string
 
 // The actions.
@@ -29,7 +29,7 @@ type StepOrder struct {
 	Action            Action
 	From              Cursor
 	First             bool // the first step of this program
-	Again             bool // the step failed before
+	Again             bool // the step failed before, and is repeated
 	By                string
 	Allow             *int   // how many documents may be left out; nil for as many as before
 	Mapping, Settings []byte // of the new index
@@ -39,40 +39,40 @@ type StepOrder struct {
 type stage string
 
 const (
-	looking  stage = "look"    // whether a program that was killed has switched the name
-	waiting  stage = "wait"    // for turns that do not know of the rebuild
-	idling   stage = "idle"    // until the documents of the source are written
-	counting stage = "count"   // the writes that were missed so far
-	walking  stage = "walk"    // through both indices
+	looking  stage = "look"    // find out whether an earlier program has switched the name
+	waiting  stage = "wait"    // wait for the end of turns that do not know of the rebuild
+	idling   stage = "idle"    // wait until the documents of the source are written
+	counting stage = "count"   // count the writes that the new index has missed so far
+	walking  stage = "walk"    // walk through both indices
 	aborting stage = "abort"   // the health row still names the new index
-	aborted  stage = "aborted" // it does not; the new index is deleted after the last turn that writes to it
+	aborted  stage = "aborted" // the health row no longer names it; delete it after the last turn that writes to it
 )
 
-// Cursor is where the next step of a rebuild begins. Earlier builds stored its Progress alone.
+// Cursor is where the next step of a rebuild begins. Builds without jobs stored only its Progress.
 type Cursor struct {
 	Progress
-	Known      time.Time     `json:"known,omitzero"` // when the job was saved last before this was read
-	Why        string        `json:"why,omitempty"`  // the kind of Error, in halts
+	Known      time.Time     `json:"known,omitzero"` // the time of the job's last save when this cursor was read
+	Why        string        `json:"why,omitempty"`  // the kind of Error: a key of halts
 	Stage      stage         `json:"stage,omitempty"`
 	Waited     time.Duration `json:"waited,omitempty"` // see run.wait
-	Idle       int           `json:"idle,omitempty"`   // looks in a row that found the bulk lane empty
+	Idle       int           `json:"idle,omitempty"`   // how many times in a row the bulk lane was found empty
 	Seen       int64         `json:"seen,omitempty"`   // missed writes when the comparison began
 	MostPasses int           `json:"most_passes,omitempty"`
-	Place      string        `json:"place,omitempty"`  // of the walk
-	Second     bool          `json:"second,omitempty"` // it walks through the new index
-	Ended      bool          `json:"ended,omitempty"`  // the walk
+	Place      string        `json:"place,omitempty"`  // the place of the walk in its index
+	Second     bool          `json:"second,omitempty"` // the walk has reached its second index: the new one
+	Ended      bool          `json:"ended,omitempty"`  // the walk has reached the end of its index
 	Differ     []differing   `json:"differ,omitempty"`
-	Cut        bool          `json:"cut,omitempty"` // documents that differ are left to another comparison
+	Cut        bool          `json:"cut,omitempty"` // Differ was cut: another comparison must follow
 	Tries      int           `json:"tries,omitempty"`
-	Seal       shard.Micros  `json:"seal,omitempty"`   // of an earlier program, which this one has seen
-	Failed     string        `json:"failed,omitempty"` // why the name was not switched
-	Late       bool          `json:"late,omitempty"`   // a request got no answer
+	Seal       shard.Micros  `json:"seal,omitempty"`   // the seal of an earlier program, as this program saw it
+	Failed     string        `json:"failed,omitempty"` // the error of the call that switches the name
+	Late       bool          `json:"late,omitempty"`   // a request got no answer, and may still take effect
 }
 
-// differing is a document that was not seen equal in both indices.
+// differing is a document that was not yet seen equal in both indices.
 type differing struct {
 	ID    string `json:"id"`
-	Newer bool   `json:"newer,omitempty"` // than the export
+	Newer bool   `json:"newer,omitempty"` // the document is newer than the export
 }
 
 func (c Cursor) text() string {
@@ -90,7 +90,7 @@ var halts = map[string]error{
 	"refused": ErrRefused, "paused": ErrPaused, "switched": ErrSwitched, "under way": ErrUnderWay, "unfit": sink.ErrUnfit,
 }
 
-// halted is the error of a cursor, which ends its job.
+// halted is the error that a cursor stores. It ends the job.
 type halted struct{ c Cursor }
 
 func (h *halted) Error() string { return terminal.Line(h.c.Error) }
@@ -100,7 +100,7 @@ func (h *halted) Unwrap() error { return halts[h.c.Why] }
 func JobID(sink string) string { return "rebuild-" + sink }
 
 // Job returns the job of a program that starts, resumes or aborts the rebuild of a sink. do does a
-// step. Each line is the progress when a phase or a comparison begins.
+// step. Each line of the answer is the progress at the beginning of a phase or of a comparison.
 func Job(sink string, o StepOrder, do func(context.Context, StepOrder) (Cursor, bool, error)) job.Job[
 	Cursor, Progress,
 ] {
@@ -131,14 +131,14 @@ func Job(sink string, o StepOrder, do func(context.Context, StepOrder) (Cursor, 
 				return from, false, err
 			}
 			began = true
-			next.tell(from, s)
+			next.report(from, s)
 			return next, done, nil
 		},
 	}
 }
 
-// tell counts what a step did.
-func (c Cursor) tell(from Cursor, s *job.Step[Progress]) {
+// report adds to s what a step did: the difference between c and from, the cursor before the step.
+func (c Cursor) report(from Cursor, s *job.Step[Progress]) {
 	s.Count("missed", int(c.Missed-from.Missed))
 	s.Count("repaired", int(c.Repaired-from.Repaired))
 	s.Count("left out", c.Left-from.Left)
@@ -150,12 +150,14 @@ func (c Cursor) tell(from Cursor, s *job.Step[Progress]) {
 	}
 	parts := max(1, c.Passes)
 	if !c.Source {
-		parts++ // the copy
+		parts++ // the engine's copy
 	}
 	s.Expect(int(c.Total) * parts)
 }
 
-// ResultOf returns how far the job of a rebuild is, and its error: err, or why it was aborted.
+// ResultOf returns the progress of the job of a rebuild, and its error. err is the error of
+// [job.Run]. If err is nil, the rebuild itself may have stored an error. It is no error if the job
+// waits for its operator.
 func ResultOf(s job.State, err error) (Progress, error) {
 	var c Cursor
 	if s.At != nil {

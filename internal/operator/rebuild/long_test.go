@@ -14,8 +14,8 @@ import (
 	"github.com/lullhq/lull/sink/memorysink"
 )
 
-// wide is a sink whose engine cannot copy, and whose pages are as large as those of a real one. A
-// page takes longer than a step waits.
+// wide is a sink whose engine cannot copy, and whose pages are as large as those of a real engine.
+// Reading a page takes longer than beatEvery.
 type wide struct{ sink.Rebuilder }
 
 func (wide) Fill(context.Context, sink.Fill) (sink.Filled, error) {
@@ -23,7 +23,7 @@ func (wide) Fill(context.Context, sink.Fill) (sink.Filled, error) {
 }
 
 func (w wide) Walk(ctx context.Context, index, place string) (docs []sink.Versioned, next string, err error) {
-	time.Sleep(6 * time.Second) // in the bubble
+	time.Sleep(6 * time.Second) // virtual time
 	for next = place; len(docs) < 500; {
 		var page []sink.Versioned
 		if page, next, err = w.Rebuilder.Walk(ctx, index, next); err != nil || next == "" {
@@ -34,9 +34,9 @@ func (w wide) Walk(ctx context.Context, index, place string) (docs []sink.Versio
 	return docs, next, nil
 }
 
-// The engine cannot copy, so the comparison copies all documents. Their ids are as long as they may
-// be, in signs that JSON writes as six. The new index throttles for a while, so a step ends before
-// the documents of a page are equal.
+// The engine cannot copy, so the comparison copies all documents. Their ids have the greatest
+// length, and JSON escapes each character as six bytes. The new index throttles at first, so a step
+// ends before the documents of a page are equal.
 func TestAPageOfTheLongestIdsFitsTheRowOfTheJob(t *testing.T) {
 	for name, tries := range map[string]int{"at once": 0, "throttled": 2} {
 		t.Run(name, func(t *testing.T) {

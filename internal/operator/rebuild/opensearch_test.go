@@ -24,7 +24,7 @@ import (
 	"github.com/lullhq/lull/sink/opensearch"
 )
 
-// engine is a real OpenSearch, with an index of this test.
+// engine is a real OpenSearch or Elasticsearch, with an index for this test.
 type engine struct {
 	*testing.T
 	*opensearch.Sink
@@ -63,7 +63,7 @@ func openEngine(t *testing.T) *engine {
 	return e
 }
 
-// ask asks the engine something that the sink has no method for.
+// ask sends the engine a request for which the sink has no method.
 func (e *engine) ask(method, path, body string) map[string]any {
 	e.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.Context()), time.Minute)
@@ -81,7 +81,8 @@ func (e *engine) ask(method, path, body string) map[string]any {
 	return answer
 }
 
-// patient is a clock whose sleeps are short, and whose time-outs are not: the engine is real.
+// patient is a clock with short sleeps, but with time-outs in real time, because the engine is
+// real.
 type patient struct{ *clock.Fast }
 
 func (patient) Deadline(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
@@ -95,7 +96,7 @@ func (e *engine) service() *rebuild.Service {
 	}
 }
 
-// write is what index does with a version of a document.
+// write writes a version of a document as index does.
 func (e *engine) write(id, document string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.Context()), time.Minute)
 	defer cancel()
@@ -110,8 +111,8 @@ func (e *engine) write(id, document string) error {
 	if document == "" {
 		op.Kind = shard.Delete
 	}
-	// Where the old index is deleted at the switch, a request that is under way there is refused: index
-	// gives its lease back and writes again.
+	// If the switch deletes the old index, the engine refuses a write to it that is under way. index
+	// then releases its lease and writes again.
 	o := sink.Outcome{Kind: sink.Configuration}
 	for n := 0; n < 10 && o.Kind == sink.Configuration; n++ {
 		o = e.Write(ctx, []sink.Op{op})[0]
@@ -146,8 +147,8 @@ func (e *engine) start(order rebuild.Order) (rebuild.Progress, error) {
 	return e.startWith(e.service(), order)
 }
 
-// TestARealIndexIsRebuiltBesideWritersAndReaders begins with an index that has the name itself, and
-// rebuilds it a second time, where the name is an alias: from then on no search fails.
+// The first rebuild begins with an index that has the name itself, and deletes this index. At the
+// second rebuild the name is an alias, so no search may fail.
 func TestARealIndexIsRebuiltBesideWritersAndReaders(t *testing.T) {
 	t.Parallel()
 	e := openEngine(t)
@@ -179,7 +180,7 @@ func TestARealIndexIsRebuiltBesideWritersAndReaders(t *testing.T) {
 		t.Errorf("an index without an alias: %v, want it to ask for --drop-old", err)
 	}
 	first := usecasetest.Must(e.start(rebuild.Order{Mapping: []byte(mapping), Drop: true}))(t)
-	go func() { // a reader, who counts what is never deleted
+	go func() { // a reader that counts the documents that are never deleted
 		why := failed
 		defer func() { ended <- why }()
 		for reads := 0; ; reads++ {
@@ -263,7 +264,7 @@ func TestARealDryRunSaysWhetherTheEngineTakesAMapping(t *testing.T) {
 		}
 	}
 	if all := e.ask(http.MethodGet, "/"+e.name+"*", ""); len(all) != 1 {
-		t.Errorf("%d indices are there, want the one in use", len(all))
+		t.Errorf("the engine has %d indices, want only the one in use", len(all))
 	}
 }
 
@@ -273,10 +274,10 @@ func TestARealIndexThatIsBlockedStopsARebuildUntilItIsResumed(t *testing.T) {
 	e.seed(20)
 	block := rebuild.Order{Settings: []byte(`{"index.blocks.write":true}`), Drop: true}
 	p, err := e.start(block)
-	if err == nil || p.Phase == rebuild.Done || !strings.Contains(err.Error(), "takes no documents") {
-		t.Fatalf("%+v, %v; want the block to be named", p, err)
+	if err == nil || p.Phase == rebuild.Done || !strings.Contains(err.Error(), "accepts no documents") {
+		t.Fatalf("got %+v, %v; want an error that names the block", p, err)
 	}
-	if err := e.write("d1", `{"n":"live"}`); err != nil { // live traffic goes on
+	if err := e.write("d1", `{"n":"live"}`); err != nil { // live traffic continues
 		t.Fatal(err)
 	}
 	e.ask(http.MethodPut, "/"+p.New+"/_settings", `{"index.blocks.write":null}`)
@@ -301,7 +302,7 @@ func TestARealRebuildThatIsAbortedLeavesNothing(t *testing.T) {
 		t.Fatalf("%+v, %v", p, err)
 	}
 	if has := e.ask(http.MethodGet, "/"+e.name+"*/_alias", ""); len(has) != 1 || has[e.name] == nil {
-		t.Errorf("%v is left, want %s alone", has, e.name)
+		t.Errorf("the engine still has %v, want only %s", has, e.name)
 	}
 }
 

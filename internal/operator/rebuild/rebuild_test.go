@@ -20,36 +20,36 @@ import (
 	"github.com/lullhq/lull/sink/memorysink"
 )
 
-// errKilled is what a call of a program that was killed returns.
+// errKilled is the error of each call of a program that was killed.
 var errKilled = errors.New("killed")
 
-// ground is a sink with documents and a table, seen by a rebuild through a wall where it may be
-// killed.
+// ground is a table and a sink with documents. A rebuild uses both through wrappers that can kill
+// it at any call.
 type ground struct {
 	*usecasetest.Rig
 	sink  *memorysink.Sink
 	fence int64
 
-	calls int                     // of all programs so far
-	kill  int                     // the call at which the program dies, 0 for none
-	after bool                    // ... once it was carried out
-	dead  bool                    // it did
-	hook  func(call string) error // before every call; an error is its answer
+	calls int                     // number of calls of all programs so far
+	kill  int                     // the number of the call that kills the program; 0 for none
+	after bool                    // that call takes effect
+	dead  bool                    // the program was killed
+	hook  func(call string) error // called before every call; if it returns an error, the call fails with it
 	told  []rebuild.Progress
 
-	stopped   bool               // no copy of the engine is under way any more
-	committed map[string]version // by id
-	open      []version          // applied and not committed
+	stopped   bool               // the engine's copy was stopped
+	committed map[string]version // the committed version of each document, by id
+	open      []version          // versions that the sink has applied, but that are not committed
 }
 
-// version is a write.
+// version is a write of a document.
 type version struct {
 	id    string
 	fence int64
 	kind  shard.Operation
 }
 
-// play plays a story in a bubble of its own, beside other tests.
+// play runs a test in its own bubble of virtual time, in parallel with other tests.
 func play(t *testing.T, story func(g *ground)) {
 	t.Helper()
 	usecasetest.Story(t, func(t *testing.T) { story(open(t)) })
@@ -76,7 +76,7 @@ func (g *ground) service() *rebuild.Service {
 	}
 }
 
-// call is one step of a program.
+// call does one call of a program, or kills the program there.
 func (g *ground) call(ctx context.Context, name string, do func() error) error {
 	if g.dead {
 		return errKilled
@@ -105,7 +105,7 @@ type store struct {
 	g *ground
 }
 
-// result is one step of a program that has a result.
+// result does one call of a program that returns a result.
 func result[A any](ctx context.Context, g *ground, name string, do func() (A, error)) (a A, err error) {
 	err = g.call(ctx, name, func() error {
 		a, err = do()
@@ -168,8 +168,9 @@ func (w wall) Drop(ctx context.Context, index string) error {
 	return w.g.call(ctx, "drop", func() error { return w.Sink.Drop(ctx, index) })
 }
 
-// write is what index does with a version: the index in use, the new one, MISS where that lacks it,
-// COMMIT. What it may not commit is written again later.
+// write writes a version as index does: to the index in use and to the new index. It notes a MISS
+// if the new index does not have the write, and then commits. If it may not commit, settled writes
+// the version again.
 func (g *ground) write(id string, kind shard.Operation) {
 	g.Helper()
 	g.fence++
@@ -181,14 +182,15 @@ func (g *ground) put(v version) {
 	g.turn(v, g.Row(shard.HealthRow("search")))
 }
 
-// unaware is a write by a turn that read the health row before the rebuild was announced.
+// unaware writes a version as a turn does that read the health row before the rebuild was
+// announced.
 func (g *ground) unaware(id string, kind shard.Operation) {
 	g.Helper()
 	g.fence++
 	g.turn(version{id, g.fence, kind}, shard.Row{})
 }
 
-// turn is the write of a turn that has read this health row.
+// turn writes a version as a turn does that has read this health row.
 func (g *ground) turn(v version, row shard.Row) {
 	g.Helper()
 	op := sink.Op{
@@ -213,7 +215,7 @@ func (g *ground) turn(v version, row shard.Row) {
 	g.committed[v.id] = v
 }
 
-// readable fails where readers find less than what was committed.
+// readable fails the test if readers find less than was committed.
 func (g *ground) readable(when string) {
 	g.Helper()
 	for id, v := range g.committed {
@@ -228,7 +230,7 @@ func (g *ground) readable(when string) {
 	}
 }
 
-// undone reports whether a newer delete was applied, and not committed yet.
+// undone reports whether a newer delete was applied, but is not committed yet.
 func (g *ground) undone(v version) bool {
 	for _, o := range g.open {
 		if o.id == v.id && o.fence > v.fence && o.kind == shard.Delete {
@@ -238,7 +240,8 @@ func (g *ground) undone(v version) bool {
 	return false
 }
 
-// settled writes again what was not committed, and fails unless readers find what was.
+// settled writes again the versions that were not committed. It fails the test unless readers then
+// find every committed version.
 func (g *ground) settled(when string) {
 	g.Helper()
 	open := g.open
@@ -257,7 +260,7 @@ func (g *ground) settled(when string) {
 	g.same(want, when)
 }
 
-// holds is what readers find: id and content.
+// holds returns the documents that readers find: their contents by id.
 func (g *ground) holds() map[string]string {
 	g.Helper()
 	out := map[string]string{}
@@ -271,7 +274,7 @@ func (g *ground) holds() map[string]string {
 	return out
 }
 
-// same fails unless readers find what they are to find.
+// same fails the test unless readers find exactly these documents.
 func (g *ground) same(want map[string]string, when string) {
 	g.Helper()
 	got := g.holds()
@@ -285,7 +288,8 @@ func (g *ground) same(want map[string]string, when string) {
 	}
 }
 
-// clean fails unless nothing of a rebuild is left, but for indices of earlier ones.
+// clean fails the test if a rebuild has left rows, a job or more than this number of earlier
+// indices.
 func (g *ground) clean(when string, earlier int) {
 	g.Helper()
 	ctx := context.WithoutCancel(g.Context())
@@ -294,10 +298,10 @@ func (g *ground) clean(when string, earlier int) {
 		g.Errorf("%s: rows are left: %+v %+v", when, row, run)
 	}
 	if s, err := g.ledger().Job(ctx, "rebuild-search"); err == nil && s.Active() {
-		g.Errorf("%s: the job is left: %+v", when, s)
+		g.Errorf("%s: the job is still active: %+v", when, s)
 	}
 	if names, _ := g.sink.Earlier(ctx, "content"); len(names) != earlier {
-		g.Errorf("%s: indices %v are left, want %d", when, names, earlier)
+		g.Errorf("%s: the sink still has the indices %v, want %d", when, names, earlier)
 	}
 }
 
@@ -305,7 +309,7 @@ func (g *ground) order() rebuild.Order {
 	return rebuild.Order{Collection: "content", Keep: 1, By: "ann"}
 }
 
-// seed writes some documents, one of which is deleted again.
+// seed writes some documents, and deletes one of them again.
 func (g *ground) seed() {
 	for _, id := range []string{"a", "b", "c", "d", "e", "f", "g"} {
 		g.write(id, shard.Put)
@@ -325,7 +329,7 @@ func TestARebuildBringsEveryDocumentIntoTheNewIndex(t *testing.T) {
 		g.clean("at the end", 0)
 		at, _ := g.sink.Standing(g.Context(), "content")
 		if at.Index != p.New || !strings.HasPrefix(p.New, "content.r") {
-			g.Errorf("the name stands for %s, want %s", at.Index, p.New)
+			g.Errorf("the name points to %s, want %s", at.Index, p.New)
 		}
 		var phases []rebuild.Phase
 		for _, told := range g.told {
@@ -334,12 +338,12 @@ func TestARebuildBringsEveryDocumentIntoTheNewIndex(t *testing.T) {
 			}
 		}
 		if got := fmt.Sprint(phases); got != "[creating announced filling comparing switching tidying done]" {
-			g.Errorf("told of %s", got)
+			g.Errorf("the progress showed the phases %s", got)
 		}
 	})
 }
 
-// traffic is what may happen beside a rebuild, call by call.
+// traffic does the n-th change of live traffic during a rebuild.
 func (g *ground) traffic(n int) {
 	switch ids := "abcdefgh"; {
 	case n%7 == 3:
@@ -350,12 +354,13 @@ func (g *ground) traffic(n int) {
 	g.readable(fmt.Sprint("at call ", n))
 }
 
-// beside has traffic go on beside every call. Now and then the new index does not answer.
+// beside makes live traffic at every call. If miss is not 0, the new index does not answer the write
+// at every miss-th call.
 func (g *ground) beside(miss int) {
 	n := 0
 	g.hook = func(string) error {
 		n++
-		row, writes := g.Row(shard.HealthRow("search")), n%2 == 0 || n%7 == 3 // not for the copy to meet
+		row, writes := g.Row(shard.HealthRow("search")), n%2 == 0 || n%7 == 3 // only if traffic writes now
 		if miss > 0 && n%miss == 0 && writes && row.RebuildInto != "" && n < 60 {
 			if at := g.sink.Beside(row.RebuildInto); at != nil {
 				at.ScriptRequests(memorysink.Answer{Outcome: sink.Outcome{Kind: sink.Unknown, Reason: "time-out"}})
@@ -366,8 +371,8 @@ func (g *ground) beside(miss int) {
 	}
 }
 
-// killedEverywhere kills a rebuild at every call, before or after it is carried out. Then next is
-// to bring everything in order.
+// killedEverywhere kills a rebuild at each call in turn, before or after the call takes effect.
+// Then next must resume or abort the rebuild.
 func killedEverywhere(t *testing.T, next func(g *ground, when string, err error) error) {
 	t.Helper()
 	t.Parallel()
@@ -390,7 +395,7 @@ func killedEverywhere(t *testing.T, next func(g *ground, when string, err error)
 				} else {
 					g.stop()
 				}
-				// ErrNone: it had not begun, or was done but for the last word.
+				// ErrNone: the rebuild had not begun, or was done and only its last answer was lost.
 				if err := next(g, when, err); err != nil && !errors.Is(err, rebuild.ErrNone) {
 					g.Fatalf("%s: %v", when, err)
 				}
@@ -404,7 +409,7 @@ func killedEverywhere(t *testing.T, next func(g *ground, when string, err error)
 
 func TestARebuildIsKilledAtEveryCallAndResumed(t *testing.T) {
 	killedEverywhere(t, func(g *ground, when string, err error) error {
-		if !errors.Is(err, errKilled) && err != nil { // the last word may be lost
+		if !errors.Is(err, errKilled) && err != nil { // the last answer may be lost
 			g.Fatalf("%s: %v", when, err)
 		}
 		p, err := g.resume(g.service(), "bob", nil)
@@ -420,7 +425,7 @@ func TestAWriteThatIsMissedWhileIndicesAreComparedIsRepaired(t *testing.T) {
 		g.seed()
 		missed := false
 		g.hook = func(call string) error {
-			if call == "SEAL" && !missed { // at the last moment
+			if call == "SEAL" && !missed { // just before the seal is set
 				missed = true
 				at := g.sink.Beside(g.Row(shard.HealthRow("search")).RebuildInto)
 				at.Script("content#a", memorysink.Answer{Outcome: sink.Outcome{Kind: sink.Throttled, Status: 429}})
@@ -494,13 +499,14 @@ func TestWhatTheMappingRefusesIsCountedNamedAndLeftOutOnRequest(t *testing.T) {
 			"[{b mapper_parsing_exception: field n} {d mapper_parsing_exception: field n}]" {
 			g.Fatalf("%+v, %v; want two documents that are refused", p, err)
 		}
-		g.settled("before anything is allowed")
+		g.settled("before documents may be left out")
 		one := 1
 		if p, err = g.resume(g.service(), "bob", &one); !errors.Is(err, rebuild.ErrRefused) ||
 			p.Left != 2 {
-			g.Fatalf("%+v, %v; want two documents that are refused still", p, err)
+			g.Fatalf("got %+v, %v; want two documents that are still refused", p, err)
 		}
-		// A version that the new index has taken, and whose successor it refuses, is not what readers find.
+		// The new index has accepted a version, and refuses the next one. Readers must not find the older
+		// version.
 		two := 2
 		if p, err = g.resume(g.service(), "bob", &two); err != nil || p.Left != 2 ||
 			p.Phase != rebuild.Done {
@@ -515,7 +521,7 @@ func TestWhatTheMappingRefusesIsCountedNamedAndLeftOutOnRequest(t *testing.T) {
 
 func TestAnOlderVersionOfADocumentThatIsRefusedIsNotWhatReadersFind(t *testing.T) {
 	play(t, func(g *ground) {
-		g.write("a", shard.Put) // version 1, which the mapping takes
+		g.write("a", shard.Put) // version 1, which the mapping accepts
 		g.write("b", shard.Put)
 		g.strict("a")
 		strict, calls := g.hook, 0
@@ -553,7 +559,7 @@ func TestASecondRebuildIsRefused(t *testing.T) {
 		_, _ = g.startWith(g.service(), g.order())
 		g.kill, g.dead = 0, false
 		if _, err := g.startWith(g.service(), g.order()); !errors.Is(err, rebuild.ErrBusy) {
-			g.Errorf("while one is driven: %v, want %v", err, rebuild.ErrBusy)
+			g.Errorf("while a program drives a rebuild: got %v, want %v", err, rebuild.ErrBusy)
 		}
 		time.Sleep(job.HoldFor + time.Second)
 		if _, err := g.startWith(g.service(), g.order()); !errors.Is(err, rebuild.ErrUnderWay) {
@@ -597,7 +603,7 @@ func TestASwitchWithoutAnAnswerIsLookedAt(t *testing.T) {
 				}
 				if !applied {
 					if row := g.Row(shard.HealthRow("search")); row.RebuildSeal != 0 {
-						g.Errorf("the seal is left: %+v", row)
+						g.Errorf("the health row still has the seal: %+v", row)
 					}
 					g.write("a", shard.Put)
 					if p, err = g.resume(g.service(), "bob", nil); err != nil {
@@ -633,7 +639,7 @@ func TestANewIndexThatTakesNothingStopsTheRebuildNotTheWrites(t *testing.T) {
 		}
 		p, err := g.startWith(g.service(), g.order())
 		if err == nil || !strings.Contains(err.Error(), "cluster_block_exception") || len(g.open) > 0 {
-			g.Fatalf("%+v, %v, %d writes that wait", p, err, len(g.open))
+			g.Fatalf("got %+v, %v, and %d writes that are not committed; want the block and no such write", p, err, len(g.open))
 		}
 		full = false
 		if p, err = g.resume(g.service(), "bob", nil); err != nil || p.Phase != rebuild.Done {
@@ -656,7 +662,7 @@ func TestADryRunChangesNothing(t *testing.T) {
 	})
 }
 
-// picky is an engine that takes some mappings.
+// picky is an engine that refuses a mapping if refuses is set, and that records its calls.
 type picky struct {
 	sink.Rebuilder
 
@@ -770,7 +776,7 @@ func TestEarlierIndicesAreKeptAsManyAsWanted(t *testing.T) {
 	})
 }
 
-// sleeper is the table of a program that sleeps once its seal is set.
+// sleeper is the table of a program that is suspended once, after its seal is set.
 type sleeper struct {
 	shard.Store
 	sleep func()
@@ -784,7 +790,7 @@ func (s sleeper) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 	return row, err
 }
 
-// setBack is the clock of a machine that is set to an earlier time.
+// setBack is the clock of a machine whose time was set back.
 type setBack struct {
 	clock.Clock
 	by time.Duration
@@ -795,14 +801,14 @@ func (s *setBack) Now() time.Time { return s.Clock.Now().Add(-s.by) }
 func TestAProgramThatSleptAtItsSealDoesNotSwitch(t *testing.T) {
 	t.Parallel()
 	for what, of := range map[string]struct {
-		wakes string // at this call of the other program
-		back  bool   // its clock is set to before the seal then
+		wakes string // the call of the other program at which the first program wakes
+		back  bool   // then the clock of the first program is set to a time before its seal
 	}{
-		"while another waits for its call":                {"standing", false},
-		"after another broke the seal":                    {"versions", false},
-		"after another broke the seal, with a clock back": {"versions", true},
-		"after another set a seal":                        {"switch", false},
-		"after another set a seal, with a clock back":     {"switch", true},
+		"while another waits for its call":                   {"standing", false},
+		"after another removed the seal":                     {"versions", false},
+		"after another removed the seal, and clock set back": {"versions", true},
+		"after another set a seal":                           {"switch", false},
+		"after another set a seal, and clock set back":       {"switch", true},
 	} {
 		t.Run(what, func(t *testing.T) {
 			play(t, func(g *ground) {
@@ -827,7 +833,7 @@ func TestAProgramThatSleptAtItsSealDoesNotSwitch(t *testing.T) {
 						return errKilled
 					}
 					if _, err := g.resume(g.service(), "bob", nil); !errors.Is(err, errKilled) {
-						g.Fatalf("bob's: %v, want it killed", err)
+						g.Fatalf("the other program got %v, want it killed", err)
 					}
 					g.hook = func(call string) error {
 						if call == "switch" {
@@ -864,10 +870,10 @@ func TestAProgramThatSleptAtItsSealDoesNotSwitch(t *testing.T) {
 	}
 }
 
-// napper is the clock of a program that is suspended once after it asked for the time of day.
+// napper is the clock of a program that is suspended once, after it has read the time of day.
 type napper struct {
 	clock.System
-	asks func() bool // whether this is the time to sleep
+	asks func() bool // reports whether to suspend the program now
 }
 
 func (n napper) Now() time.Time {
@@ -878,7 +884,7 @@ func (n napper) Now() time.Time {
 	return now
 }
 
-// The time that a call which switches the name has begins before the program looks at the seal.
+// The time limit of the call that switches the name begins before the program reads the seal.
 func TestAProgramThatSleptAfterItLookedAtTheSealDoesNotSwitch(t *testing.T) {
 	play(t, func(g *ground) {
 		g.seed()
@@ -890,7 +896,7 @@ func TestAProgramThatSleptAfterItLookedAtTheSealDoesNotSwitch(t *testing.T) {
 			case call == "SEAL":
 				sealed = now
 			case call == "switch" && now.Sub(sealed) > 30*time.Second:
-				g.Errorf("the name is switched %s after SEAL", now.Sub(sealed))
+				g.Errorf("the name is switched %s after the seal was set, want at most 30 s", now.Sub(sealed))
 			}
 			last = call
 			return nil
@@ -933,7 +939,7 @@ func TestAPausedSinkIsNotRebuilt(t *testing.T) {
 			return nil
 		}
 		if p, err := g.startWith(g.service(), g.order()); !errors.Is(err, rebuild.ErrPaused) {
-			g.Errorf("paused before the comparison: %+v, %v; want %v", p, err, rebuild.ErrPaused)
+			g.Errorf("paused before the comparison: got %+v, %v; want %v", p, err, rebuild.ErrPaused)
 		}
 		if _, err := g.resume(g.service(), "bob", nil); !errors.Is(err, rebuild.ErrPaused) {
 			g.Errorf("resumed: %v, want %v", err, rebuild.ErrPaused)

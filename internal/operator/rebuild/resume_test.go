@@ -32,8 +32,8 @@ func (m mortal) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 	return m.Store.Write(ctx, w)
 }
 
-// Programs are killed in each phase, after the engine has done the step and before the row says so.
-// A write comes between two programs.
+// Programs are killed in each phase, after the engine has done the step and before the row has the
+// result. Between two programs, a document is written.
 func TestARealRebuildIsKilledInEachPhaseAndResumed(t *testing.T) {
 	t.Parallel()
 	e := openEngine(t)
@@ -44,7 +44,7 @@ func TestARealRebuildIsKilledInEachPhaseAndResumed(t *testing.T) {
 	var p rebuild.Progress
 	for programs := 0; p.Phase != rebuild.Done; programs++ {
 		if programs == 20 {
-			t.Fatalf("%d programs, and it is at %+v", programs, p)
+			t.Fatalf("after %d programs the rebuild is not done: %+v", programs, p)
 		}
 		s, dead := e.service(), false
 		s.Shards = mortal{e.shards, &dead}
@@ -71,7 +71,7 @@ func TestARealRebuildIsKilledInEachPhaseAndResumed(t *testing.T) {
 			t.Fatalf("%+v, %v; killed: %t", p, err, dead)
 		}
 		if o.Action = rebuild.Resume; dead {
-			p.Phase = "" // what the program believed
+			p.Phase = "" // the killed program's view; the row has the true phase
 			ledger := job.Ledger{Shards: e.shards, Clock: s.Clock}
 			usecasetest.OK(t, ledger.StopJob(t.Context(), rebuild.JobID("search"), "eve"))
 		}

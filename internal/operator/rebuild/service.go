@@ -38,7 +38,7 @@ type Phase string
 // The phases, in their order.
 const (
 	Creating  Phase = "creating"  // the new index is made
-	Announced Phase = "announced" // turns start to write to both indices
+	Announced Phase = "announced" // turns that begin from now on write to both indices
 	Filling   Phase = "filling"   // the engine copies the documents
 	Sourcing  Phase = "sourcing"  // a resync from the source copies the documents; an operator sends it
 	Comparing Phase = "comparing"
@@ -54,12 +54,12 @@ type Order struct {
 	Mapping    []byte  // JSON of the engine; nil for the mapping of the index in use
 	Settings   []byte  // JSON of the engine; these replace settings of the index in use
 	Source     bool    // the source fills the new index, not the engine's copy
-	Keep       int     // how many earlier indices to keep, the one that was in use included
-	Drop       bool    // delete the index in use once the new one is in its place
+	Keep       int     // how many earlier indices to keep, including the index that was in use
+	Drop       bool    // delete the index that was in use, after the switch
 	Allow      int     // how many documents the new index may refuse, or the source may leave out
 	Rate       float64 // documents a second of the engine's copy, 0 for no limit
 	DryRun     bool
-	By         string // who asked, for the audit
+	By         string // the operator, for the audit
 }
 
 // Progress says how far a rebuild is.
@@ -79,14 +79,14 @@ type Progress struct {
 	Rate       float64          `json:"rate,omitempty"`
 	Total      int64            `json:"total"`            // documents of the old index when it began
 	Done       int64            `json:"done"`             // documents that this phase has copied or compared
-	Passes     int              `json:"passes,omitempty"` // comparisons, the current one included
+	Passes     int              `json:"passes,omitempty"` // number of comparisons, including the current one
 	Repaired   int64            `json:"repaired"`         // documents that a comparison found to differ
-	Missed     int64            `json:"missed"`           // live writes that the new index did not take
+	Missed     int64            `json:"missed"`           // live writes that did not reach the new index
 	Refused    []Refusal        `json:"refused,omitempty"`
 	Left       int              `json:"left"` // documents that the new index refuses, or that the source left out
-	// With Source, Newer counts documents that were copied from the index in use. Their rows may
-	// have refused the line of the export, because a newer version was committed. NewerIDs are the
-	// first ones.
+	// With Source, Newer counts the documents that were copied from the index in use. Their rows may
+	// have refused the line of the export, because a newer version was committed. NewerIDs names the
+	// first of these documents.
 	Newer    int      `json:"newer,omitempty"`
 	NewerIDs []string `json:"newer_ids,omitempty"`
 	Error    string   `json:"error,omitempty"`
@@ -112,12 +112,12 @@ var (
 )
 
 const (
-	// beatEvery is how long a step waits or works before it ends.
+	// beatEvery is about how long a step waits or works.
 	beatEvery = 5 * time.Second
 	// lateFor is how long the engine may still carry out a request whose caller has stopped
 	// waiting.
 	lateFor = 30 * time.Second
-	// callTime bounds a call of the engine. A step makes two of them at most.
+	// callTime bounds a call of the engine. A step makes at most two such calls.
 	callTime = 25 * time.Second
 	// sealLife is how long after SEAL the engine may still carry out a call that switches the name.
 	// Such a call starts at most sealMargin after SEAL. It has switchTime to answer, and the engine
@@ -125,15 +125,16 @@ const (
 	sealLife   = time.Minute
 	switchTime = 20 * time.Second
 	sealMargin = 10 * time.Second
-	// maxNamed is how many left-out documents are named, and maxLeft how many are counted.
+	// maxNamed is how many of the documents that are left out the progress names. A comparison stops
+	// after maxLeft of them.
 	maxNamed = 10
 	maxLeft  = 1000
-	// maxPasses is the most comparisons of one run.
+	// maxPasses is the largest number of comparisons of one program.
 	maxPasses = 20
 )
 
-// Plan returns where a rebuild begins. It changes nothing, but for a dry run: that tries the
-// mapping and the settings with an empty index.
+// Plan returns the cursor with which a rebuild begins. It changes nothing, except in a dry run. A
+// dry run tries the mapping and the settings with an empty index, and deletes that index.
 func (s *Service) Plan(ctx context.Context, o Order) (Cursor, error) {
 	c := Cursor{Progress: Progress{
 		Collection: o.Collection, Phase: Creating, Source: o.Source, Keep: o.Keep, Drop: o.Drop, Allow: o.Allow,
@@ -149,8 +150,8 @@ func (s *Service) Plan(ctx context.Context, o Order) (Cursor, error) {
 	c.New = at.Name + ".r" + c.Begun.Format("20060102150405")
 	if !at.Alias && !o.Drop {
 		return c, fmt.Errorf(
-			"%s %w: it is an index, not an alias: without a gap for readers, the new index can only take its "+
-				"name in the moment in which it is deleted: say --drop-old",
+			"%s %w: it is an index, not an alias: the switch has to delete it and to give its name to the new "+
+				"index: allow that with --drop-old",
 			at.Name,
 			sink.ErrUnfit,
 		)
@@ -160,18 +161,18 @@ func (s *Service) Plan(ctx context.Context, o Order) (Cursor, error) {
 	}
 	switch {
 	case errors.Is(taken, ErrNone):
-		return c, s.awake(ctx)
+		return c, s.checkPaused(ctx)
 	case taken != nil:
 		return c, taken
 	case lease.After(s.Clock.Now()):
 		return c, busy(lease)
 	default:
-		return c, fmt.Errorf("%w: of %s, begun at %s by %s: resume it, or abort it", ErrUnderWay, stored.Collection,
-			stored.Begun.Format(time.RFC3339), stored.By)
+		return c, fmt.Errorf("%w: of collection %s, begun at %s by %s: resume or abort it (`lull rebuild resume`, "+
+			"`lull rebuild abort`)", ErrUnderWay, stored.Collection, stored.Begun.Format(time.RFC3339), stored.By)
 	}
 }
 
-// Continue returns from where a rebuild is resumed or aborted.
+// Continue returns the cursor from which a rebuild is resumed or aborted.
 func (s *Service) Continue(ctx context.Context, a Action) (Cursor, error) {
 	c, lease, err := s.stored(ctx)
 	switch {
@@ -184,20 +185,21 @@ func (s *Service) Continue(ctx context.Context, a Action) (Cursor, error) {
 	case c.Name == "":
 		return c, errLost
 	}
-	return c, s.awake(ctx)
+	return c, s.checkPaused(ctx)
 }
 
 func busy(until time.Time) error {
-	return fmt.Errorf("%w, until %s at least: if it was killed, wait until then", ErrBusy, until.Format(time.RFC3339))
+	return fmt.Errorf("%w, at least until %s: wait until then, or stop that program with `lull jobs stop`", ErrBusy,
+		until.Format(time.RFC3339))
 }
 
-// try makes an empty index with the mapping and the settings of an order, and deletes it. Only the
-// engine knows whether it accepts them. No rebuild uses the name.
+// try makes an empty index with the mapping and the settings of an order, and deletes the index.
+// Only the engine knows whether it accepts them. No rebuild uses the name of this index.
 func (s *Service) try(ctx context.Context, c Cursor, o Order) error {
 	if o.Mapping == nil && o.Settings == nil {
 		return nil
 	}
-	if err := s.awake(ctx); err != nil {
+	if err := s.checkPaused(ctx); err != nil {
 		return err
 	}
 	name := c.New + ".try"
@@ -211,7 +213,7 @@ func (s *Service) try(ctx context.Context, c Cursor, o Order) error {
 		return s.Sink.Drop(ctx, name)
 	})
 	if err == nil && drop != nil {
-		err = fmt.Errorf("the engine takes the mapping; delete the index %s, which tried it: %w", name, drop)
+		err = fmt.Errorf("the engine accepts the mapping; delete the index %s, which was made to try it: %w", name, drop)
 	}
 	return err
 }
@@ -222,8 +224,9 @@ func (s *Service) Status(ctx context.Context) (Progress, error) {
 	return c.Progress, err
 }
 
-// stored returns how far the sink's rebuild is, and until when a program has its lease. It finds
-// the rebuild of an earlier build too, and one whose own row was lost. It returns ErrNone.
+// stored returns the cursor of the sink's rebuild, and the end of the lease of the program that
+// drives it. It also finds a rebuild that a build without jobs began, and a rebuild whose own row
+// was lost. It returns ErrNone if there is no rebuild.
 func (s *Service) stored(ctx context.Context) (c Cursor, lease time.Time, err error) {
 	state, err := s.ledger().Job(ctx, s.id())
 	if err != nil && !errors.Is(err, job.ErrNone) {
@@ -247,7 +250,7 @@ func (s *Service) stored(ctx context.Context) (c Cursor, lease time.Time, err er
 	switch {
 	case err != nil:
 		return c, lease, err
-	case c.Phase == Done, c.Phase == Aborted: // the write of an earlier build that ended it was lost
+	case c.Phase == Done, c.Phase == Aborted: // the rebuild has ended, but the write that empties its row was lost
 		c = Cursor{}
 	}
 	c.Known = state.Saved
@@ -265,11 +268,12 @@ func (s *Service) stored(ctx context.Context) (c Cursor, lease time.Time, err er
 	return c, lease, nil
 }
 
-// errLost says that only the health row knows of a rebuild.
-var errLost = errors.New("its own row is lost: abort it")
+// errLost is the error of a rebuild that only the health row names.
+var errLost = errors.New("the progress of the rebuild is lost: abort it (`lull rebuild abort`)")
 
-// adopted empties the row in which an earlier build kept the rebuild. The job has it now.
-func (s *Service) adopted(ctx context.Context) error {
+// adopt empties the row in which a build without jobs stored the rebuild. The row of the job stores
+// it now.
+func (s *Service) adopt(ctx context.Context) error {
 	row, err := s.table().One(ctx, shard.RunRow(s.id()), shard.Consistent)
 	if err != nil || row.Cursor == "" {
 		return err
@@ -290,12 +294,13 @@ func (s *Service) ledger() job.Ledger { return job.Ledger{Shards: s.Shards, Cloc
 
 func (s *Service) table() rows.Table { return rows.Table{Store: s.Shards, Clock: s.Clock} }
 
-// id is the id of the sink's job, and the name of the row in which earlier builds kept a rebuild.
+// id returns the id of the sink's job. Builds without jobs stored the rebuild in the row of this
+// name.
 func (s *Service) id() string { return JobID(s.SinkName) }
 
 func parse(text string) (c Cursor, err error) {
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
-		return c, fmt.Errorf("read how far the rebuild is: %w", err)
+		return c, fmt.Errorf("read the progress of the rebuild: %w", err)
 	}
 	return c, nil
 }
@@ -308,8 +313,8 @@ func (s *Service) health(ctx context.Context) (shard.Row, error) {
 	return row, nil
 }
 
-// awake returns an error if an operator has paused the sink.
-func (s *Service) awake(ctx context.Context) error {
+// checkPaused returns an error if an operator has paused the sink.
+func (s *Service) checkPaused(ctx context.Context) error {
 	row, err := s.health(ctx)
 	if err == nil && row.PausedAt != 0 {
 		err = ErrPaused
@@ -317,7 +322,7 @@ func (s *Service) awake(ctx context.Context) error {
 	return err
 }
 
-// call bounds a request.
+// call calls f with a time limit.
 func (s *Service) call(ctx context.Context, limit time.Duration, f func(ctx context.Context) error) error {
 	call, cancel := s.Clock.Deadline(ctx, limit)
 	defer cancel()

@@ -11,7 +11,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// known writes a document as write does, and its row too: that version is committed.
+// known writes a document as write does, and also commits the version in a row.
 func (g *ground) known(id string, kind shard.Operation) {
 	g.Helper()
 	g.write(id, kind)
@@ -39,14 +39,14 @@ func TestWhatIsNewerThanTheExportIsCopied(t *testing.T) {
 	play(t, func(g *ground) {
 		g.fence = time.Now().UnixMicro()
 		g.known("a", shard.Put)
-		g.known("b", shard.Put) // its row refuses the source's line as stale: nothing is written
+		g.known("b", shard.Put) // its row refuses the source's line as stale, so nothing is written
 		g.known("c", shard.Put)
-		g.write("d", shard.Put) // without a row: a line of it would have been written
+		g.write("d", shard.Put) // it has no row, so a line of the source would have been written
 		g.sourced("a")
-		g.known("e", shard.Put) // is not in the export, and was written to both indices
+		g.known("e", shard.Put) // it is not in the export, but was written to both indices
 		p, err := g.resume(g.service(), "ann", nil)
 		if !errors.Is(err, rebuild.ErrRefused) || p.Left != 1 || p.Refused[0].ID != "d" {
-			g.Fatalf("%+v, %v; want d alone to be left out", p, err)
+			g.Fatalf("got %+v, %v; want only d to be left out", p, err)
 		}
 		one := 1
 		p, err = g.resume(g.service(), "ann", &one)

@@ -19,11 +19,11 @@ type run struct {
 	p *Cursor
 }
 
-// Step does the part of a rebuild that begins at o.From, and returns where the next one begins. It
+// Step does the part of a rebuild that begins at o.From, and returns where the next part begins. It
 // ends within job.StepTime. After an error it may be repeated with o.Again. It returns job.ErrLost
-// if the job is not at o.From.
+// if the stored job is not at o.From.
 func (s *Service) Step(ctx context.Context, o StepOrder) (Cursor, bool, error) {
-	if err := s.stands(ctx, o.From); err != nil {
+	if err := s.checkPlace(ctx, o.From); err != nil {
 		return o.From, false, err
 	}
 	c := o.From.clone()
@@ -38,13 +38,13 @@ func (s *Service) Step(ctx context.Context, o StepOrder) (Cursor, bool, error) {
 	}
 	step, known := steps[c.Phase]
 	switch {
-	case c.Error != "": // it must not continue
+	case c.Error != "": // the rebuild has halted
 		return c, false, nil
 	case o.Action == Abort:
 		step, known = (*run).abort, true
 	}
 	if !known {
-		return o.From, false, fmt.Errorf("its phase %q is of a newer version of lull", c.Phase)
+		return o.From, false, fmt.Errorf("a newer version of lull began the phase %q of this rebuild: use that version", c.Phase)
 	}
 	if err := step(r, ctx); err != nil {
 		return o.From, false, err
@@ -52,9 +52,9 @@ func (s *Service) Step(ctx context.Context, o StepOrder) (Cursor, bool, error) {
 	return c, c.Phase == Done || c.Phase == Aborted, nil
 }
 
-// stands returns an error if the job does not run, or is not at c. So a step touches only indices
-// that the job's row names, and a program that was stopped begins no other step.
-func (s *Service) stands(ctx context.Context, c Cursor) error {
+// checkPlace returns an error if the job does not run, or is not at c. So a step touches only
+// indices that the job's row names, and a program that was stopped begins no further step.
+func (s *Service) checkPlace(ctx context.Context, c Cursor) error {
 	state, err := s.ledger().Job(ctx, s.id())
 	if err != nil {
 		return err
@@ -69,9 +69,9 @@ func (s *Service) stands(ctx context.Context, c Cursor) error {
 	return nil
 }
 
-// takeOver begins the first step of a program.
+// takeOver prepares the first step of a program.
 func (r *run) takeOver(ctx context.Context) error {
-	if err := r.adopted(ctx); err != nil {
+	if err := r.adopt(ctx); err != nil {
 		return err
 	}
 	r.p.By, r.p.Error, r.p.Why, r.p.MostPasses = r.By, "", "", r.p.Passes+maxPasses
@@ -80,12 +80,12 @@ func (r *run) takeOver(ctx context.Context) error {
 	}
 	switch {
 	case r.Action == Start:
-		r.audit("begun: %s beside %s", r.p.New, r.p.Old)
+		r.audit("begun: %s will replace %s", r.p.New, r.p.Old)
 		return nil
 	case r.Action == Abort:
 		return nil
 	case r.p.Phase == Creating:
-		r.halt(errors.New("it was killed before its index was made: abort it, and begin anew"))
+		r.halt(errors.New("the rebuild was killed before its index was made: abort it, and start again"))
 	case r.p.Phase == Sourcing:
 		r.p.Phase = Comparing
 	}
@@ -93,8 +93,9 @@ func (r *run) takeOver(ctx context.Context) error {
 	return nil
 }
 
-// startAgain returns to a place that is safe after an error, and for another program. A program
-// that was stopped may still do its last step, so another one waits longer by the time of a step.
+// startAgain sets the cursor to a place that is safe after an error, and for a new program. A
+// program that was stopped may still be in its last step. So a new program waits longer, by the
+// time of a step.
 func (r *run) startAgain() {
 	r.p.Tries = 0
 	switch {
@@ -107,7 +108,7 @@ func (r *run) startAgain() {
 	case r.Action == Abort:
 		r.p.Stage = aborting
 	case r.p.Stage == aborted:
-		r.halt(errors.New("its abort was interrupted: abort it"))
+		r.halt(errors.New("the abort of this rebuild was interrupted: abort it again"))
 	case r.p.Phase == Comparing:
 		r.p.Stage = waiting
 	case r.p.Phase == Switching:
@@ -117,14 +118,15 @@ func (r *run) startAgain() {
 	}
 }
 
-// steps has the function of each phase. Sourcing has none: an operator sends the documents of the
-// source, and then resumes.
+// steps has the function of each phase. Sourcing has no function, because an operator sends the
+// documents of the source, and then resumes the rebuild.
 var steps = map[Phase]func(*run, context.Context) error{
 	Creating: (*run).create, Announced: (*run).announce, Filling: (*run).fill, Comparing: (*run).compare,
 	Switching: (*run).swap, Tidying: (*run).tidy,
 }
 
-// halt ends the rebuild for now: repeating a step cannot help.
+// halt stops the rebuild with an error, because repeating the step cannot help. An operator can
+// resume or abort the rebuild.
 func (r *run) halt(err error) {
 	r.p.Error = err.Error()
 	for why, is := range halts {
@@ -137,8 +139,9 @@ func (r *run) halt(err error) {
 // enter starts a phase.
 func (r *run) enter(p Phase, s stage) { r.p.Phase, r.p.Stage, r.p.Done, r.p.Tries = p, s, 0, 0 }
 
-// wait waits a part of the time, and reports whether it is over. It counts what this program has
-// waited since it took the rebuild over, announced it, or switched the name.
+// wait waits for a part of the time, and reports whether all of the time is over. Waited counts how
+// long this program has waited since it took the rebuild over, announced it, or tried to switch the
+// name.
 func (r *run) wait(ctx context.Context, long time.Duration) (over bool, err error) {
 	left := long - r.p.Waited
 	if left <= 0 {
@@ -152,8 +155,8 @@ func (r *run) wait(ctx context.Context, long time.Duration) (over bool, err erro
 	return false, nil
 }
 
-// outlast waits until every turn has ended that does not know of the last change of the health row.
-// Requests of a program that was killed have ended by then, too.
+// outlast waits until all turns have ended that read the health row before its last change. By then
+// the requests of a killed program have also ended.
 func (r *run) outlast(ctx context.Context) (over bool, err error) {
 	return r.wait(ctx, max(r.Config.Lease(r.SinkName)+r.Stale, lateFor))
 }
@@ -188,7 +191,7 @@ func (r *run) create(ctx context.Context) error {
 	return nil
 }
 
-// announce records the new index in the health row. Turns that start later write to it, too.
+// announce writes the new index to the health row. Turns that start later write to both indices.
 func (r *run) announce(ctx context.Context) error {
 	if r.p.Stage == waiting {
 		// Documents that the source sends must reach the new index, so wait for older turns to end.
@@ -215,11 +218,11 @@ func (r *run) announce(ctx context.Context) error {
 	return nil
 }
 
-// fillTries is how often the copy is asked for, if it fails.
+// fillTries is how often the engine is asked to copy, if its copy fails.
 const fillTries = 4
 
-// fill lets the engine copy the documents, and looks at the copy for some seconds. If the engine
-// cannot copy, the comparison does.
+// fill lets the engine copy the documents, and watches the copy for some seconds. If the engine
+// cannot copy, the comparison copies the documents.
 func (r *run) fill(ctx context.Context) error {
 	began := r.Clock.Now()
 	look, cancel := r.Clock.Deadline(ctx, callTime)
@@ -237,11 +240,11 @@ func (r *run) fill(ctx context.Context) error {
 	case errors.Is(err, sink.ErrNoCopy):
 	case err != nil && ctx.Err() != nil:
 		return err
-	case err != nil && look.Err() != nil && r.p.Task != "": // it is under way
+	case err != nil && look.Err() != nil && r.p.Task != "": // the copy is under way
 		r.p.Waited += r.Clock.Now().Sub(began)
 		return nil
 	case err != nil:
-		r.p.Task = "" // the next try starts a new copy, if none is under way
+		r.p.Task = "" // the next try starts a new copy, unless a copy is under way
 		if r.p.Tries++; r.p.Tries == fillTries {
 			r.halt(fmt.Errorf("fill the new index: %w", err))
 		}
@@ -251,7 +254,7 @@ func (r *run) fill(ctx context.Context) error {
 		for _, d := range done.Refused[:min(len(done.Refused), maxNamed)] {
 			r.p.Refused = append(r.p.Refused, Refusal{ID: short(d.ID), Reason: clip(d.Reason, maxReason)})
 		}
-		r.refused("the engine stopped at the first ones, there may be more")
+		r.haltRefused("the engine's copy stopped at these, so there may be more")
 		return nil
 	}
 	r.p.Task = ""
@@ -259,8 +262,8 @@ func (r *run) fill(ctx context.Context) error {
 	return nil
 }
 
-// refused says that too many documents would be missing.
-func (r *run) refused(more string) {
+// haltRefused halts the rebuild, because too many documents would be missing from the new index.
+func (r *run) haltRefused(more string) {
 	first := ""
 	if len(r.p.Refused) > 0 {
 		first = ", such as " + r.p.Refused[0].ID + " (" + r.p.Refused[0].Reason + ")"
@@ -298,6 +301,6 @@ func (r *run) tidy(ctx context.Context) error {
 		}
 	}
 	r.enter(Done, "")
-	r.audit("done: %s stands for %s", r.p.Name, r.p.New)
+	r.audit("done: %s points to %s", r.p.Name, r.p.New)
 	return nil
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/lullhq/lull/sink/memorysink"
 )
 
-// A turn may have read the health row just before the rebuild was announced, from an older image.
-// It writes to the index in use alone, for as long as its lease lasts.
+// A turn may have read an old copy of the health row, from before the rebuild was announced. Until
+// its lease ends, it writes only to the index in use.
 func TestIndicesAreNotComparedWhileATurnMayNotKnowOfTheRebuild(t *testing.T) {
 	play(t, func(g *ground) {
 		g.seed()
 		s := g.service()
 		s.Stale = 15 * time.Second
-		var last time.Time // moment of such a write
+		var last time.Time // the time of the last such write
 		done := false
 		g.hook = func(call string) error {
 			switch now := time.Now(); {
@@ -63,7 +63,7 @@ func TestTheSealStaysWhileALateSwitchIsPossible(t *testing.T) {
 			}
 			switched = true
 			into := row.RebuildInto
-			if row.RebuildSeal == 0 { // a write may be missed
+			if row.RebuildSeal == 0 { // without the seal, the new index may miss a write
 				g.sink.Beside(into).Script("content#a", memorysink.Answer{Outcome: sink.Outcome{Kind: sink.Unknown}})
 				g.write("a", shard.Put)
 			}
@@ -78,7 +78,8 @@ func TestTheSealStaysWhileALateSwitchIsPossible(t *testing.T) {
 	})
 }
 
-// A copy that the engine goes on with brings back what was deleted after the copy had read it.
+// The engine's copy has read a document, and the document is then deleted. If the copy continued,
+// it would bring the document back.
 func TestACopyIsStoppedBeforeIndicesAreCompared(t *testing.T) {
 	play(t, func(g *ground) {
 		g.seed()
@@ -110,8 +111,8 @@ func TestACopyIsStoppedBeforeIndicesAreCompared(t *testing.T) {
 	})
 }
 
-// A turn has no answer of the new index in time, and notes that. The engine carries the write out
-// half a minute later. A delete that the new index missed, too, does not keep it away.
+// A turn gets no answer from the new index in time, and notes a MISS. The write takes effect half a
+// minute later. The new index has also missed a later delete, so nothing refuses this write.
 func TestIndicesAreNotComparedWhileAMissedWriteMayStillArrive(t *testing.T) {
 	play(t, func(g *ground) {
 		g.seed()
@@ -123,7 +124,7 @@ func TestIndicesAreNotComparedWhileAMissedWriteMayStillArrive(t *testing.T) {
 		arrived := make(chan struct{})
 		sent := false
 		g.hook = func(call string) error {
-			if call != "SEAL" || sent { // of the first comparison
+			if call != "SEAL" || sent { // only at the end of the first comparison
 				return nil
 			}
 			sent = true
@@ -147,7 +148,7 @@ func TestIndicesAreNotComparedWhileAMissedWriteMayStillArrive(t *testing.T) {
 	})
 }
 
-// The new index has forgotten a delete when an older copy arrives that had no answer.
+// A copy got no answer, and arrives after the new index has forgotten a later delete.
 func TestACopyWithoutAnAnswerIsWaitedForBeforeItsDocumentIsLookedAtAgain(t *testing.T) {
 	play(t, func(g *ground) {
 		g.seed()
@@ -170,7 +171,7 @@ func TestACopyWithoutAnAnswerIsWaitedForBeforeItsDocumentIsLookedAtAgain(t *test
 			g.Errorf("%+v, %v", p, err)
 		}
 		if d := looked.Sub(sent); sent.IsZero() || d < 30*time.Second {
-			g.Errorf("sent at %s, looked at again after %s, want half a minute", sent, d)
+			g.Errorf("the copy was sent at %s, and compared again after %s, want at least half a minute", sent, d)
 		}
 		g.settled("at the end")
 	})

@@ -8,30 +8,31 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// unsealed reports whether a program that was killed or stopped has switched the name. If it has
-// not, and no longer can, the look is over.
-func (r *run) unsealed(ctx context.Context) (switched, over bool, err error) {
+// findSwitch finds out whether an earlier program, which was killed or stopped, has switched the
+// name. over says that the answer is final, because that program can no longer switch the name.
+// Otherwise the caller must ask again.
+func (r *run) findSwitch(ctx context.Context) (switched, over bool, err error) {
 	row, err := r.health(ctx)
 	if err != nil {
 		return false, false, err
 	}
 	known := row.RebuildAt == r.p.At && r.p.At != 0
 	if known && row.RebuildSeal == 0 {
-		// The other program may be about to SEAL. It counted the missed writes before, so one more
-		// makes SEAL refuse it.
+		// The earlier program may be about to set its seal. It has read the number of missed writes, so a
+		// further MISS makes its SEAL fail.
 		_, err := r.table().Write(ctx, shard.Miss(r.SinkName, r.p.At))
 		if _, refused := shard.AsRefused(err); refused {
-			return false, false, nil // it has changed the row: look again
+			return false, false, nil // that program has changed the row: look again
 		}
 		if err != nil {
-			return false, false, fmt.Errorf("refuse the seal of an earlier program: %w", err)
+			return false, false, fmt.Errorf("prevent the seal of an earlier program: %w", err)
 		}
 	}
-	if switched, err = r.named(ctx); switched || err != nil || !known || row.RebuildSeal == 0 {
+	if switched, err = r.isSwitched(ctx); switched || err != nil || !known || row.RebuildSeal == 0 {
 		return switched, true, err
 	}
-	// Count from when this program has seen the seal, by its own clock: the program that set it may
-	// have had another clock.
+	// Count the time since this program first saw the seal, by its own clock. The program that set the
+	// seal may have a clock that differs.
 	if r.p.Seal != row.RebuildSeal {
 		r.p.Seal, r.p.Waited = row.RebuildSeal, min(r.p.Waited, 0)
 	}
@@ -41,13 +42,13 @@ func (r *run) unsealed(ctx context.Context) (switched, over bool, err error) {
 	_, err = r.table().Ensure(ctx, shard.Unseal(r.SinkName, r.p.At, row.RebuildSeal),
 		func(row shard.Row) bool { return row.RebuildSeal == 0 })
 	if err != nil {
-		return false, false, fmt.Errorf("take the seal away: %w", err)
+		return false, false, fmt.Errorf("remove the seal of an earlier program: %w", err)
 	}
 	return false, false, nil
 }
 
-// named reports whether the name points to the new index.
-func (r *run) named(ctx context.Context) (yes bool, err error) {
+// isSwitched reports whether the name points to the new index.
+func (r *run) isSwitched(ctx context.Context) (yes bool, err error) {
 	err = r.call(ctx, callTime, func(ctx context.Context) error {
 		at, err := r.Sink.Standing(ctx, r.p.Collection)
 		yes = err == nil && at.Index == r.p.New
@@ -56,11 +57,12 @@ func (r *run) named(ctx context.Context) (yes bool, err error) {
 	return yes, err
 }
 
-// swap seals the new index, so that no write may be missed from now on, and switches the name. If
-// the outcome of an earlier switch is unknown, it looks until the switch can no longer happen.
+// swap sets the seal, so that from now on the new index may miss no write, and switches the name.
+// If the outcome of an earlier switch is unknown, swap first waits until that switch can no longer
+// happen.
 func (r *run) swap(ctx context.Context) error {
 	if r.p.Stage == looking {
-		switched, over, err := r.unsealed(ctx)
+		switched, over, err := r.findSwitch(ctx)
 		switch {
 		case err != nil || !over:
 			return err
@@ -78,17 +80,17 @@ func (r *run) swap(ctx context.Context) error {
 	refused, ok := shard.AsRefused(err)
 	switch {
 	case err == nil, ok && refused.Row.RebuildAt == r.p.At && refused.Row.RebuildSeal == now:
-	case ok && refused.Row.RebuildAt == r.p.At && refused.Row.RebuildSeal == 0: // a write was missed meanwhile
+	case ok && refused.Row.RebuildAt == r.p.At && refused.Row.RebuildSeal == 0: // a write was missed since the comparison
 		r.p.Missed = refused.Row.RebuildMissed
 		r.enter(Comparing, counting)
 		return nil
 	case ok:
-		return errors.New("the sink's health row is not as this rebuild has left it")
+		return errors.New("the sink's health row was changed during the switch: resume the rebuild")
 	default:
 		return fmt.Errorf("seal the new index: %w", err)
 	}
 	err = r.call(ctx, switchTime, func(ctx context.Context) error {
-		if err := r.maySwitch(ctx, now); err != nil { // inside the call, so that its time limit includes this
+		if err := r.maySwitch(ctx, now); err != nil { // here, so that the time limit of the call includes this check
 			return err
 		}
 		return r.Sink.Switch(ctx, r.p.Collection, r.p.Old, r.p.New)
@@ -103,40 +105,41 @@ func (r *run) swap(ctx context.Context) error {
 	return nil
 }
 
-// maySwitch returns an error if another program may have broken the seal, or may do so before a
-// call that begins now has ended.
+// maySwitch returns an error if another program may have removed the seal, or may remove the seal
+// before a call that begins now has ended.
 func (r *run) maySwitch(ctx context.Context, sealed shard.Micros) error {
 	row, err := r.health(ctx)
 	if err != nil {
 		return err
 	}
 	if row.RebuildAt != r.p.At || row.RebuildSeal != sealed {
-		return fmt.Errorf("%w: it broke the seal", ErrBusy)
+		return fmt.Errorf("%w: it has removed the seal of this program", ErrBusy)
 	}
 	// Compare the time of day: a timer does not run while the machine sleeps.
 	if late := shard.MicrosOf(r.Clock.Now()).Sub(sealed); late > sealMargin {
-		return fmt.Errorf("the name is not switched %s after SEAL: resume", late)
+		return fmt.Errorf("the name was not switched, because the seal is already %s old: resume the rebuild", late)
 	}
 	return nil
 }
 
-// end makes turns write only to the name again.
+// end removes the rebuild from the health row after the switch, so that turns write to one index
+// again.
 func (r *run) end(ctx context.Context) error {
-	if err := r.forgotten(ctx); err != nil {
+	if err := r.forgetRebuild(ctx); err != nil {
 		return err
 	}
-	r.audit("switched: %s stands for %s, no longer for %s", r.p.Name, r.p.New, r.p.Old)
+	r.audit("switched: %s points to %s, and no longer to %s", r.p.Name, r.p.New, r.p.Old)
 	r.p.Waited, r.p.Failed = 0, ""
 	r.enter(Tidying, "")
 	return nil
 }
 
-// forgotten removes the rebuild from the health row.
-func (r *run) forgotten(ctx context.Context) error {
+// forgetRebuild removes the rebuild from the health row.
+func (r *run) forgetRebuild(ctx context.Context) error {
 	_, err := r.table().Ensure(ctx, shard.Rebuilt(r.SinkName, r.p.At),
 		func(row shard.Row) bool { return row.RebuildAt != r.p.At })
 	if err != nil {
-		return fmt.Errorf("take the rebuild out of the sink's health row: %w", err)
+		return fmt.Errorf("remove the rebuild from the sink's health row: %w", err)
 	}
 	return nil
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/lullhq/lull/sink/memorysink"
 )
 
-// stoppedAt stops the job at a call of its program, which does nothing more. The next program takes
-// the job over at once. late gets the place of the job.
+// stoppedAt stops the job at a call of its program, which makes no further call. The next program
+// takes over the job at once. late gets the cursor of the job.
 func (g *ground) stoppedAt(call string, late func(c rebuild.Cursor)) {
 	g.Helper()
 	before := g.hook
@@ -39,14 +39,14 @@ func (g *ground) stoppedAt(call string, late func(c rebuild.Cursor)) {
 	}
 	_, _ = g.startWith(g.service(), g.order())
 	if g.hook = nil; !g.dead {
-		g.Fatalf("no call %q", call)
+		g.Fatalf("the program made no call %q", call)
 	}
 	g.dead = false
 	g.stop()
 }
 
-// A program has read a document when its job is stopped. Within the time of its step it sends the
-// copy, and the engine carries that out half a minute later. Neither index has the document then.
+// A program has read a document when its job is stopped. It still sends the copy within its step,
+// and the copy takes effect half a minute later. By then the document is deleted from both indices.
 func TestIndicesAreNotComparedWhileAStoppedProgramMayStillCopy(t *testing.T) {
 	play(t, func(g *ground) {
 		g.seed()
@@ -76,7 +76,7 @@ func TestIndicesAreNotComparedWhileAStoppedProgramMayStillCopy(t *testing.T) {
 	})
 }
 
-// The last call of a stopped program is carried out within the time of its step.
+// The last call of a stopped program takes effect within the time of its step.
 func TestAnAbortLeavesNothingOfAStoppedProgram(t *testing.T) {
 	t.Parallel()
 	for call, do := range map[string]func(g *ground, c rebuild.Cursor){
@@ -110,8 +110,8 @@ func TestAnAbortLeavesNothingOfAStoppedProgram(t *testing.T) {
 	}
 }
 
-// A program reads how far a rebuild is. Before it takes the job, another one aborts the rebuild, or
-// finishes another one.
+// A program reads the progress of a rebuild. Before it takes the job, another program aborts the
+// rebuild, or finishes another rebuild.
 func TestAJobThatHasChangedSinceItWasReadIsNotTaken(t *testing.T) {
 	t.Parallel()
 	for name, between := range map[string]func(g *ground) error{
@@ -143,7 +143,7 @@ func TestAJobThatHasChangedSinceItWasReadIsNotTaken(t *testing.T) {
 				}
 				g.clean("at the end", 0)
 				if now, _ := g.sink.Standing(g.Context(), "content"); now.Index != at.Index {
-					g.Errorf("the name stands for %s, no longer for %s", now.Index, at.Index)
+					g.Errorf("the name points to %s, want %s", now.Index, at.Index)
 				}
 			})
 		})
@@ -170,7 +170,8 @@ func TestAJobThatHasChangedSinceItWasReadIsNotTaken(t *testing.T) {
 	})
 }
 
-// A step believes only the job's row, which says what the rebuild has made.
+// A step is refused if the job's row does not have its cursor, because only that row says what the
+// rebuild has made.
 func TestAStepThatTheRowDoesNotKnowIsRefused(t *testing.T) {
 	play(t, func(g *ground) {
 		g.seed()
@@ -180,7 +181,7 @@ func TestAStepThatTheRowDoesNotKnowIsRefused(t *testing.T) {
 			earlier := c
 			earlier.Phase = rebuild.Announced
 			steps := g.service()
-			steps.Shards, steps.Sink = g.Shards, g.sink // its program is at the call
+			steps.Shards, steps.Sink = g.Shards, g.sink // the table and the sink without wrappers
 			for what, from := range map[string]rebuild.Cursor{"other indices": foreign, "an earlier place": earlier} {
 				for _, a := range []rebuild.Action{rebuild.Resume, rebuild.Abort} {
 					o := rebuild.StepOrder{Action: a, From: from, By: "eve"}

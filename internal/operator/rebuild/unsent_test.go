@@ -13,7 +13,7 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// resent is sourced after some writes, with a line for every one of them.
+// resent writes some documents, and then starts a rebuild whose source sends all of them.
 func (g *ground) resent() {
 	g.Helper()
 	g.fence = time.Now().UnixMicro()
@@ -21,8 +21,8 @@ func (g *ground) resent() {
 	g.sourced("a", "b", "d", "e", "f", "g")
 }
 
-// A write since the rebuild began that the new index lacks was missed there: the source has
-// nothing to do with it.
+// If the new index lacks a document that was written since the rebuild began, it missed that write.
+// The source need not send such a document.
 func TestAWriteThatTheNewIndexMissedIsCopiedBesideASource(t *testing.T) {
 	play(t, func(g *ground) {
 		g.resent()
@@ -44,7 +44,7 @@ func TestAWriteThatTheNewIndexMissedIsCopiedBesideASource(t *testing.T) {
 	})
 }
 
-// The count of a queue is about right only: one look that finds nothing is not enough.
+// The message count of a queue is only approximate, so one empty count is not enough.
 func TestTheBulkLaneIsIdleWhenTwoLooksInARowSaySo(t *testing.T) {
 	play(t, func(g *ground) {
 		g.resent()
@@ -65,7 +65,7 @@ func TestTheBulkLaneIsIdleWhenTwoLooksInARowSaySo(t *testing.T) {
 	})
 }
 
-// unaliased is a sink whose name is the index itself: the switch deletes it.
+// unaliased is a sink whose name is the index in use itself, so the switch deletes that index.
 type unaliased struct {
 	wall
 	dropped *[]string
@@ -82,7 +82,8 @@ func (u unaliased) Drop(ctx context.Context, index string) error {
 	return u.wall.Drop(ctx, index)
 }
 
-// Its name is the new index's by then.
+// The switch gave the name of the old index to the new one, so deleting that name again would
+// delete the new index.
 func TestAnIndexWhoseNameTheNewOneTookIsNotDeletedOnceMore(t *testing.T) {
 	play(t, func(g *ground) {
 		g.seed()
