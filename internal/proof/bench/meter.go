@@ -33,10 +33,6 @@ type Counts struct {
 	Flown         time.Duration // total time of all executions
 }
 
-// QueueCalls returns the number of SQS requests. Requests of the event source mapping count as full
-// batches of ten.
-func (c Counts) QueueCalls() int { return c.Receives + c.Deletes + c.Holds }
-
 // Meter delays each operation by its latency, and counts what AWS bills for it. A Meter is safe for
 // concurrent use.
 type Meter struct {

@@ -104,18 +104,11 @@ func (r Result) DollarsEager() float64 {
 	return r.Dollars()
 }
 
-// DollarsPerDocument returns the cost of a million changed documents. Each burst is the change of
-// one document.
-func (r Result) DollarsPerDocument() float64 { return dollarsFor(r.Usage, r.Bursts) }
-
 // eventsAMonth is 300,000 a day for thirty days, in millions of events.
 const eventsAMonth = 0.3 * 30
 
 // Month returns the cost of a month in the scenario of the month.
 func (r Result) Month() float64 { return r.Dollars() * eventsAMonth }
-
-// MonthEager returns Month for pollers that ask again at once after each answer.
-func (r Result) MonthEager() float64 { return r.DollarsEager() * eventsAMonth }
 
 // MeanManifest returns the mean size of a manifest in bytes.
 func (r Result) MeanManifest() int { return r.Counts.ManifestBytes / max(1, r.Counts.Manifests) }
