@@ -249,7 +249,7 @@ func figures(t *testing.T) string {
 	} {
 		fmt.Fprintf(&b, "| %s | at most %.2f | %.2f | %s |\n", row.what, row.goal, row.got, reached(row.got, row.goal))
 	}
-	for _, e := range []Estimate{month, idle, second} {
+	for _, e := range []Estimate{month, idle} {
 		fmt.Fprintf(&b, "\n```text\n%s```\n", e)
 	}
 	return b.String()
