@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -62,11 +63,8 @@ func TestWhateverStopsAStackSetsAnAlarmOff(t *testing.T) {
 	page.WriteString(intro)
 	seen := map[string]outcome{}
 	for _, section := range sections {
-		fmt.Fprintf(
-			&page,
-			"\n## %s\n\n| what stops | first alarm | after | and then |\n|---|---|---:|---|\n",
-			section.heading,
-		)
+		fmt.Fprintf(&page, "\n## %s\n\n", section.heading)
+		var all table
 		for _, w := range section.ways {
 			// Many permissions stop the same calls. Ways with the same key run only once.
 			alike := fmt.Sprintf(
@@ -92,8 +90,9 @@ func TestWhateverStopsAStackSetsAnAlarmOff(t *testing.T) {
 				o = w.run(t)
 				seen[alike] = o
 			}
-			page.WriteString(w.row(t, o))
+			all.add(w.row(t, o), w.name)
 		}
+		page.WriteString(all.String())
 	}
 	page.WriteString("\nNext: [all alarms](README.md), or the [glossary](../glossary.md).\n")
 	file := filepath.Join("..", "..", "..", "docs", "runbook", "stops.md")
@@ -111,18 +110,67 @@ func TestWhateverStopsAStackSetsAnAlarmOff(t *testing.T) {
 	}
 }
 
-// row returns the line of the table for a way.
+// table groups the ways to stop a stack that set the same alarms off after the same time.
+type table struct {
+	outcomes []string
+	ways     map[string][]string // by outcome
+}
+
+func (t *table) add(outcome, way string) {
+	if t.ways == nil {
+		t.ways = map[string][]string{}
+	}
+	if t.ways[outcome] == nil {
+		t.outcomes = append(t.outcomes, outcome)
+	}
+	if !slices.Contains(t.ways[outcome], way) {
+		t.ways[outcome] = append(t.ways[outcome], way)
+	}
+}
+
+func (t *table) String() string {
+	var b strings.Builder
+	b.WriteString("| first alarm | after | and then | what stops |\n|---|---:|---|---|\n")
+	for _, o := range t.outcomes {
+		fmt.Fprintf(&b, "| %s | %s |\n", o, strings.Join(byPlace(t.ways[o]), "<br>"))
+	}
+	return b.String()
+}
+
+// byPlace joins the permissions of the same function for the same resource.
+func byPlace(ways []string) (lines []string) {
+	rights := map[string][]string{} // by function and resource
+	for _, way := range ways {
+		right, place, found := strings.Cut(way, "` of ")
+		if !found {
+			lines = append(lines, way)
+			continue
+		}
+		if rights[place] == nil {
+			lines = append(lines, place)
+		}
+		rights[place] = append(rights[place], right+"`")
+	}
+	for i, line := range lines {
+		if all := rights[line]; all != nil {
+			lines[i] = line + ": " + strings.Join(all, ", ")
+		}
+	}
+	return lines
+}
+
+// row returns the cells of the table for the outcome of a way.
 func (w way) row(t testing.TB, o outcome) string {
 	t.Helper()
 	if w.harmless != "" {
 		if o.wrote < int((lasting-stopAt)/time.Minute)/2 {
 			t.Errorf("%s: %d written: something stops, and the table says %q", w.name, o.wrote, w.harmless)
 		}
-		return fmt.Sprintf("| %s | none: %s | | |\n", w.name, w.harmless)
+		return fmt.Sprintf("none: %s | | ", w.harmless)
 	}
 	if len(o.rings) == 0 {
 		t.Errorf("%s: no alarm goes off", w.name)
-		return fmt.Sprintf("| %s | **none** | | |\n", w.name)
+		return "**none** | | "
 	}
 	first := o.rings[0]
 	after := first.after + arrival
@@ -133,14 +181,7 @@ func (w way) row(t testing.TB, o outcome) string {
 	for _, r := range o.rings[1:] {
 		others = append(others, fmt.Sprintf("%s %d", r.kind, int((r.after+arrival).Minutes())))
 	}
-	return fmt.Sprintf(
-		"| %s | [%s](%s.md) | %d min | %s |\n",
-		w.name,
-		first.kind,
-		first.kind,
-		int(after.Minutes()),
-		strings.Join(others, ", "),
-	)
+	return fmt.Sprintf("[%s](%[1]s.md) | %d min | %s", first.kind, int(after.Minutes()), strings.Join(others, ", "))
 }
 
 // TestAHealthyStackSetsNoAlarmOff: no alarm goes off in a stack without messages. No alarm goes off
@@ -183,19 +224,13 @@ func TestAHealthyStackSetsNoAlarmOff(t *testing.T) {
 
 const intro = `# What goes off when something stops
 
-For the person on call, and for whoever doubts the alarms. lull's simulator stops a stack in each of
-these ways and computes which alarm goes off, and after how many minutes. The test writes this page:
-` + "`go test ./internal/proof/stops -update`" + `.
+For the person on call: which alarm goes off first, and after how many minutes. lull's simulator
+stops a stack in each of these ways, and the test writes this page
+(` + "`go test ./internal/proof/stops -update`" + `).
 
-One event a minute is sent, and one a minute of what the permission is for. The metrics are those of
-the real code, and AWS's own by its documentation. CloudWatch evaluates an alarm each minute over
-windows that slide. One minute is added for metrics to arrive, for which AWS names no bound.
+One event a minute is sent. An alarm goes off within ten minutes for live events, within fifteen for
+prune and dlq, and within six hours for bulk messages. One minute is added for metrics to arrive.
 
-On the way of a live event an alarm goes off within ten minutes. For prune and dlq it takes three
-intervals of prune, a quarter of an hour. A bulk message may wait for six hours. The minutes of
-` + "`prune-idle`" + ` depend on when prune ran last: fourteen at the most.
-
-Where the table says none, nothing stops: the test sees that documents are still written. Without
-the right to write logs a function's own metrics are missing. An alarm for that would look at eight
-metrics of each sink, for $0.80 a month, and there is none.
+If the table says none, documents are still written. Without the right to write logs, a function's
+own metrics are missing, and only AWS's metrics set alarms off.
 `
