@@ -123,13 +123,27 @@ func (a *app) jobsCommand() *cobra.Command {
 			}
 		}),
 	}, ends{
-		exitOK: "they were listed, even if there are none", exitFailed: "the stack did not answer", exitUsage: "usage or settings",
+		exitOK:     "they were listed, even if there are none",
+		exitFailed: "the stack did not answer",
+		exitUsage:  "usage or settings",
 	})
-	c.AddCommand(a.jobOrder(func(api operate.API) jobOrder { return api.StopJob }, "stop JOB", "Stop a job, so that it can continue later",
-		"The program that runs it stops when it stores its next step, within a minute or so. The job's own command "+
-			"continues it.", "it stops, or it did not run"),
-		a.jobOrder(func(api operate.API) jobOrder { return api.DropJob }, "drop JOB", "Forget how far a job is, so that its command begins again",
-			"It does not undo what the job did. A job that runs is refused: stop it first.", "it is forgotten"))
+	c.AddCommand(
+		a.jobOrder(
+			func(api operate.API) jobOrder { return api.StopJob },
+			"stop JOB",
+			"Stop a job, so that it can continue later",
+			"The program that runs it stops when it stores its next step, within a minute or so. The job's own command "+
+				"continues it.",
+			"it stops, or it did not run",
+		),
+		a.jobOrder(
+			func(api operate.API) jobOrder { return api.DropJob },
+			"drop JOB",
+			"Forget how far a job is, so that its command begins again",
+			"It does not undo what the job did. A job that runs is refused: stop it first.",
+			"it is forgotten",
+		),
+	)
 	return c
 }
 

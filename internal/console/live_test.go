@@ -151,7 +151,9 @@ func TestADeniedStatusSaysWhy(t *testing.T) {
 		p := &pulse{}
 		p.denied.Store(true)
 		ctx, leave := context.WithCancel(t.Context())
-		lines := linesSoFar(watchEvents(ctx, New(Options{API: operatetest.API(operate.API{}, p), Clock: clock.System{}})))
+		lines := linesSoFar(
+			watchEvents(ctx, New(Options{API: operatetest.API(operate.API{}, p), Clock: clock.System{}})),
+		)
 		var got tick
 		if err := json.Unmarshal([]byte(strings.TrimPrefix(strings.Join(lines, ""), "data: ")), &got); err != nil ||
 			got.Status != nil || !strings.Contains(got.Error, "dynamodb:Query") {

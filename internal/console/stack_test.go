@@ -57,7 +57,14 @@ func newStack(t *testing.T, change ...func(*config.Config)) *stack {
 		Counts:  func(context.Context) ([]operate.QueueStatus, error) { return nil, nil },
 		Readers: map[string]sink.Reader{"search": s.index}, Sinks: map[string]sink.Sink{"search": s.index},
 	}
-	s.options = Options{API: operatetest.Late(s.Operator.API), Mode: Dev, Send: true, By: "tester", Clock: clock.System{}, Config: s.Config}
+	s.options = Options{
+		API:    operatetest.Late(s.Operator.API),
+		Mode:   Dev,
+		Send:   true,
+		By:     "tester",
+		Clock:  clock.System{},
+		Config: s.Config,
+	}
 	return s
 }
 

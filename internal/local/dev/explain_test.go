@@ -268,7 +268,8 @@ var explained = []lookingAt{
 	}},
 	{"an absurd version was taken back", operate.StateReset, func(s *scene) {
 		s.settles(native("a", `"`+strings.Repeat("9", 40)+`"`, `,"data":{}`))
-		if _, err := s.e.Operator(nil).API().Reset(s.ctx, operate.ResetOrder{Key: doc("a"), To: "7", By: "ann"}); err != nil {
+		order := operate.ResetOrder{Key: doc("a"), To: "7", By: "ann"}
+		if _, err := s.e.Operator(nil).API().Reset(s.ctx, order); err != nil {
 			s.t.Fatal(err)
 		}
 	}},

@@ -253,7 +253,8 @@ func (g *oblivion) bring(state int) {
 func (g *oblivion) once() operate.Forgotten {
 	g.Helper()
 	f := operate.Forgetting{Key: "content#alice", By: "ann", Clock: clock.System{}}
-	return usecasetest.Must(f.Forget(g.Context(), job.Runner{Store: g.api.JobStore(), Clock: f.Clock, By: f.By}, g.api))(g)
+	r := job.Runner{Store: g.api.JobStore(), Clock: f.Clock, By: f.By}
+	return usecasetest.Must(f.Forget(g.Context(), r, g.api))(g)
 }
 
 // forget repeats the request until no more copies disappear by themselves, as the command does.

@@ -33,7 +33,9 @@ func answersOf(t *testing.T, text string) string {
 	g.Archive = memory.NewArchive(g.Clock, time.Hour)
 	g.Flow = func(context.Context) (operate.Flow, error) { return operate.Flow{Span: time.Minute, In: 1.5}, nil }
 	done := g.rig.EventOf(put("done", 1))
-	g.rig.Write(shard.Admit(shard.Admission{Doc: done.Doc, Key: done.Key, Class: done.Class, Flight: "e", Now: micros()}))
+	g.rig.Write(shard.Admit(shard.Admission{
+		Doc: done.Doc, Key: done.Key, Class: done.Class, Flight: "e", Now: micros(),
+	}))
 	g.commit(done, `{"title":"vienna <b>"}`)
 	g.hold("f", put("waits", 2))
 	g.die(put("ill", 3), deadletter.RejectedBySink)

@@ -368,7 +368,8 @@ func TestForgetFindsWhatMovesFromAFlightToADeadLetter(t *testing.T) {
 			g.park(message(rabbit(put("alice", 2), put("bob", 1))), put("bob", 1), 1)
 			usecasetest.OK(t, g.flights.Delete(t.Context(), "shared"))
 		}}
-		done, err := forgets(t.Context(), operatetest.API(api, moves), operate.Forgetting{Key: "content#alice", By: "ann"})
+		f := operate.Forgetting{Key: "content#alice", By: "ann"}
+		done, err := forgets(t.Context(), operatetest.API(api, moves), f)
 		if err != nil || done.Remaining != 1 || !strings.Contains(remains(done), "of content#bob") {
 			t.Errorf("got %s, %v", places(done), err)
 		}

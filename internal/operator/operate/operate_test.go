@@ -113,7 +113,10 @@ func TestPublishTellsHowFarItCame(t *testing.T) {
 		}
 		return nil
 	}
-	got, err := g.API().Publish(t.Context(), operate.Publication{Messages: outgoing(put("a", 1), put("a", 2), put("a", 3))})
+	got, err := g.API().Publish(
+		t.Context(),
+		operate.Publication{Messages: outgoing(put("a", 1), put("a", 2), put("a", 3))},
+	)
 	if err == nil || got.Messages != 1 || !strings.Contains(err.Error(), "message 1") ||
 		!strings.Contains(err.Error(), "no connection") {
 		t.Errorf("got %+v, error %v; want one sent and the second named", got, err)

@@ -124,7 +124,8 @@ func TestEachServiceWorksWithItsPartsAlone(t *testing.T) {
 			return fmt.Sprint(done.Events, " ", to), err
 		},
 		"composer: content#c 3": func(k *kit) (string, error) {
-			m, err := (&composer{k.layout(), k.rig.Sources, clock.System{}}).Compose(k.Context(), Composition{ID: "c", N: 3})
+			s := &composer{k.layout(), k.rig.Sources, clock.System{}}
+			m, err := s.Compose(k.Context(), Composition{ID: "c", N: 3})
 			return fmt.Sprint(m.Key, " ", m.Version), err
 		},
 		"documents: 1 true": func(k *kit) (string, error) {
@@ -152,7 +153,8 @@ func TestEachServiceWorksWithItsPartsAlone(t *testing.T) {
 		"groups: [content#a]": func(k *kit) (string, error) {
 			k.hold()
 			k.rig.Change("content#a", func(r *shard.Row) { r.Group = "tenant" })
-			p, err := (&groups{k.rig.Letters, k.schedule, k.rig.Shards, nil}).InGroup(k.Context(), GroupQuery{Group: "tenant"})
+			s := &groups{k.rig.Letters, k.schedule, k.rig.Shards, nil}
+			p, err := s.InGroup(k.Context(), GroupQuery{Group: "tenant"})
 			return fmt.Sprint(p.Keys), err
 		},
 		"explainer: fresh": func(k *kit) (string, error) {
@@ -174,8 +176,8 @@ func TestEachServiceWorksWithItsPartsAlone(t *testing.T) {
 		},
 		"origins: cms.example is away": func(k *kit) (string, error) {
 			k.rig.Config.Sources["native"] = config.Source{Fetch: &source.Fetch{URL: "https://cms.example/{id}"}}
-			all, err := (&origins{k.layout(), func(context.Context, source.Fetch) error { return errors.New("is away") }, 0}).
-				Origins(k.Context())
+			away := func(context.Context, source.Fetch) error { return errors.New("is away") }
+			all, err := (&origins{k.layout(), away, 0}).Origins(k.Context())
 			return all[0].Host + " " + all[0].Problem, err
 		},
 		"dead letters: 1 dropped": func(k *kit) (string, error) {
@@ -198,7 +200,8 @@ func TestEachServiceWorksWithItsPartsAlone(t *testing.T) {
 			return fmt.Sprint(r.Version, " ", k.rig.Row("content#a").Committed.IsFloor()), err
 		},
 		"pauser: true": func(k *kit) (string, error) {
-			_, err := (&pauser{k.layout(), k.records(), &k.rig.Notes}).Pause(k.Context(), PauseOrder{All: true, By: "ann"})
+			s := &pauser{k.layout(), k.records(), &k.rig.Notes}
+			_, err := s.Pause(k.Context(), PauseOrder{All: true, By: "ann"})
 			return fmt.Sprint(k.rig.Row(shard.HealthRow(k.name())).PausedAt != 0), err
 		},
 		"object reads: ann": func(k *kit) (string, error) {
@@ -213,8 +216,8 @@ func TestEachServiceWorksWithItsPartsAlone(t *testing.T) {
 			k.hold()
 			r, err := (&rescuer{
 				layout: k.layout(), Shards: k.rig.Shards, Flights: k.flights, Dead: k.rig.Letters, Schedule: k.schedule,
-				Launcher: func(string) flight.Launcher { return started{} }, Clock: clock.System{}, Journal: &k.rig.Notes,
-				Queues: func(string, flight.Lane) queue.Queue { return nil },
+				Launcher: func(string) flight.Launcher { return started{} }, Clock: clock.System{},
+				Queues: func(string, flight.Lane) queue.Queue { return nil }, Journal: &k.rig.Notes,
 			}).Rescue(k.Context(), "f")
 			return fmt.Sprint(r.ID != "" && r.ID != "f"), err
 		},
@@ -233,8 +236,8 @@ func TestEachServiceWorksWithItsPartsAlone(t *testing.T) {
 			return r.Documents[0].Outcome, err
 		},
 		"rebuilder: nothing to resume": func(k *kit) (string, error) {
-			_, err := (&rebuilder{engines: k.engines(), running: underway{k.layout(), k.records()}}).Rebuild(k.Context(),
-				RebuildOrder{Action: "resume", By: "ann"})
+			s := &rebuilder{engines: k.engines(), running: underway{k.layout(), k.records()}}
+			_, err := s.Rebuild(k.Context(), RebuildOrder{Action: "resume", By: "ann"})
 			if errors.Is(err, ErrNotFound) {
 				return "nothing to resume", nil
 			}
@@ -242,7 +245,9 @@ func TestEachServiceWorksWithItsPartsAlone(t *testing.T) {
 		},
 		"replayer: 0": func(k *kit) (string, error) {
 			at := time.Now()
-			o := ReplayOrder{ArchiveRange: ArchiveRange{at.Add(-time.Hour), at}, Run: "01ARZ3NDEKTSV4RRFFQ69G5FAV", By: "ann"}
+			o := ReplayOrder{
+				ArchiveRange: ArchiveRange{at.Add(-time.Hour), at}, Run: "01ARZ3NDEKTSV4RRFFQ69G5FAV", By: "ann",
+			}
 			size, err := (&replayer{
 				layout: k.layout(), Archive: memory.NewArchive(clock.System{}, time.Hour),
 			}).Archived(k.Context(), o)

@@ -180,8 +180,8 @@ func (b *bench) verify(o verify.Order, text string, change ...func(*verify.Verif
 		c(v)
 	}
 	var lines []verify.Line
-	state, err := job.Run(b.Context(), job.Runner{Store: stack.JobStore(), Clock: clock.System{}, By: "ann", Rate: v.Rate},
-		v.Job(run), func(l verify.Line) { lines = append(lines, l) })
+	r := job.Runner{Store: stack.JobStore(), Clock: clock.System{}, By: "ann", Rate: v.Rate}
+	state, err := job.Run(b.Context(), r, v.Job(run), func(l verify.Line) { lines = append(lines, l) })
 	if closed := v.Close(); closed != nil {
 		b.Error(closed)
 	}
