@@ -61,9 +61,9 @@ var onlyWhere = map[string]string{
 	"ReadArchive":         "`archive.keep` is set",
 	"Forget":              "`archive.keep` is set",
 	"ForgetVersions":      "`archive.keep` is set",
-	"UseKey":              "there is a key of yours",
-	"UseTableKey":         "there is a key of yours",
-	"ReadKey":             "there is a key of yours",
+	"UseKey":              "you set your own key",
+	"UseTableKey":         "you set your own key",
+	"ReadKey":             "you set your own key",
 	"ReadReferences":      "other keys encrypt those places",
 	"DecryptPassword":     "another key encrypts the secret",
 }
@@ -123,7 +123,7 @@ var ofPipes = map[string]string{
 	"Subscribe":        "it reads as a consumer",
 	"NetworkInterface": "the brokers are in a VPC",
 	"DecryptSource":    "another key encrypts the stream or the secret",
-	"UseKey":           "there is a key of yours",
+	"UseKey":           "you set your own key",
 }
 
 // where says which stacks have the statement. It returns "" if every stack has it.
