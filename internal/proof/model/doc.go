@@ -50,9 +50,9 @@
 //
 // Debounce is left out: quiet and max wait only decide when a turn happens, and in the model a turn
 // may happen at any time. Fairness is left out: "settles" means that a settled state can be
-// reached, not that it must be. Health rows, minInterval and group sizes depend on little else and
-// have their own machines: [Breaker], [Pace], [Groups]. Schema versions and version classes are
-// compared with the code clause by clause, and have no behaviour in the model.
+// reached, not that it must be. Health rows, minInterval, group sizes, rebuilds and jobs have their
+// own machines: [Breaker], [Pace], [Groups], [Rebuild], [Jobs]. Schema versions and version classes
+// are compared with the code clause by clause, and have no behaviour in the model.
 //
 // States that differ only in the names of tokens or in the order of executions count as one state.
 // Dead-letter retention and row retention are an order and not a time. When prune deletes a row,
