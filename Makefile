@@ -106,6 +106,14 @@ test-example: ## Build the example module with kinds of its own, and run lull's 
 test-vertex: ## Run the sink of Vertex AI Search against a server made from Google's definition
 	cd examples/vertex && go vet ./... && go test ./...
 
+.PHONY: test-senders
+test-senders: ## Run the senders in TypeScript and Python against a stub of SQS, and decode what they send
+	mkdir -p dist/senders && cd examples/senders && cp send.* try.* *.json requirements.txt $(CURDIR)/dist/senders
+	cd dist/senders && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && npx tsc --outDir js
+	test -x dist/senders/venv/bin/python || python3 -m venv dist/senders/venv
+	dist/senders/venv/bin/pip install -q --disable-pip-version-check --require-hashes -r dist/senders/requirements.txt
+	LULL_SENDERS=$(CURDIR)/dist/senders go test -count=1 ./examples/senders
+
 .PHONY: test-docs
 test-docs: ## Run every command that README.md and docs/ show and that needs nothing but this machine
 	go test -count=1 -timeout 15m ./internal/proof/docs
@@ -356,7 +364,7 @@ nightly: ## Everything that takes longer than ci, part by part
 	.ci/stages --all nightly-test nightly-proof nightly-mutate nightly-race nightly-fuzz nightly-e2e nightly-sinks vuln
 
 nightly-test: ## Every test in full length, each benchmark once, the pages that simulations write, the site
-	$(within_an_hour) test-long bench-smoke lifecycles-same site
+	$(within_an_hour) test-long bench-smoke lifecycles-same site test-senders
 
 nightly-proof: ## Large models, and new simulated worlds
 	$(within_an_hour) model sim
