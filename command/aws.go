@@ -36,8 +36,8 @@ import (
 )
 
 // openAWS finds a deployed stack by the names of its resources. done closes what was opened.
-func (app *app) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Operator, done func(), err error) {
-	a, err := app.account(ctx, "")
+func (t *target) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Operator, done func(), err error) {
+	a, err := t.aws.account(ctx, "")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -111,20 +111,20 @@ func (app *app) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Ope
 		Connect: payload.Connect,
 		Readers: map[string]sink.Reader{}, Unread: map[string]error{},
 		Hint: "a sink inside a VPC answers index, and nobody outside", Sinks: map[string]sink.Sink{},
-		Sources: sources, Config: cfg, Clock: clock.System{}, Off: clock.Trust, Journal: newAudit(app.err),
+		Sources: sources, Config: cfg, Clock: clock.System{}, Off: clock.Trust, Journal: newAudit(t.audit),
 	}
-	app.meter = &awsMeter{cfg: cfg, metrics: cloudwatch.New(a), now: time.Now}
-	o.Flow = app.meter.flow
+	t.meter = &awsMeter{cfg: cfg, metrics: cloudwatch.New(a), now: time.Now}
+	o.Flow = t.meter.flow
 	if cfg.Archive.Keep > 0 {
 		o.Archive = s3.NewArchive(bucket)
 	}
-	if app.logs > 0 {
-		o.History = app.history(cloudwatchlogs.New(a), cfg)
+	if t.logs > 0 {
+		o.History = history(cloudwatchlogs.New(a), cfg, t.logs)
 	}
 	var closes []sink.Sink
 	for _, name := range deployable(cfg) {
 		// Reading the sink is optional: an operator's machine may be unable to reach it.
-		s, err := app.openSink(ctx, cfg, name, "")
+		s, err := openSink(ctx, t.aws, cfg, name)
 		if err != nil {
 			o.Unread[name] = err
 			continue
@@ -153,9 +153,13 @@ func (o operated) SourceConfig() source.Config {
 	return c
 }
 
+// credentials returns how this process reaches AWS: endpoint, region and credentials as the SDK
+// finds them.
+type credentials func(context.Context) (aws.Config, error)
+
 // account returns how this process reaches AWS. region is used if nothing else names one.
-func (app *app) account(ctx context.Context, region string) (aws.Config, error) {
-	a, err := app.aws(ctx)
+func (find credentials) account(ctx context.Context, region string) (aws.Config, error) {
+	a, err := find(ctx)
 	if err != nil {
 		return a, fmt.Errorf("find AWS credentials: %w", err)
 	}
@@ -183,7 +187,7 @@ func queueURL(ctx context.Context, client *awssqs.Client, cfg *config.Config, na
 }
 
 // history reads what the functions of a document's sink logged about it.
-func (app *app) history(logs *cloudwatchlogs.Logs, cfg *config.Config) func(context.Context,
+func history(logs *cloudwatchlogs.Logs, cfg *config.Config, ago time.Duration) func(context.Context,
 	shard.DocID) ([]operate.Decision, error) {
 	return func(ctx context.Context, doc shard.DocID) ([]operate.Decision, error) {
 		name := cfg.SinkOf(doc)
@@ -191,7 +195,7 @@ func (app *app) history(logs *cloudwatchlogs.Logs, cfg *config.Config) func(cont
 		for _, f := range names.Functions() {
 			groups = append(groups, names.Of(cfg).FunctionLog(name, f))
 		}
-		return logs.History(ctx, groups, doc, time.Now().Add(-app.logs))
+		return logs.History(ctx, groups, doc, time.Now().Add(-ago))
 	}
 }
 

@@ -78,7 +78,7 @@ func (a *account) ask(t *testing.T, args ...string) answer {
 	cfg := awstest.Serve(t, a)
 	var out, errs bytes.Buffer
 	p := newApp(strings.NewReader(put("a", "1", "{}")), &out, &errs)
-	p.aws = func(context.Context) (aws.Config, error) { return cfg, nil }
+	p.target.aws = func(context.Context) (aws.Config, error) { return cfg, nil }
 	code := p.run(t.Context(), append([]string{"--aws", "--config", a.settings}, args...))
 	return answer{code, out.String(), errs.String()}
 }
@@ -279,7 +279,7 @@ func TestWithoutARegionOrCredentialsNothingIsAsked(t *testing.T) {
 	} {
 		var out, errs bytes.Buffer
 		p := newApp(strings.NewReader(""), &out, &errs)
-		p.aws = load
+		p.target.aws = load
 		code := p.run(t.Context(), []string{"status", "--aws", "--config", a.settings})
 		answer{code, out.String(), errs.String()}.want(t, says, exitUsage, says)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/lullhq/lull/internal/terminal"
 )
 
-func (a *app) backfillCommand() *cobra.Command {
+func backfillCommand(std *streams, t *target) *cobra.Command {
 	var o operate.BackfillOrder
 	var most float64
 	return define(&cobra.Command{
@@ -26,13 +26,13 @@ func (a *app) backfillCommand() *cobra.Command {
 			"motion: what is there already is left out. A source that can be exported can fill the sink with " +
 			"`lull resync --sink`, too.",
 		Args: cobra.ExactArgs(1),
-		RunE: a.verb(func(c *cobra.Command, api operate.API, args []string) error {
+		RunE: t.verb(func(c *cobra.Command, api operate.API, args []string) error {
 			order := o
 			order.Collection, order.By = shard.Collection(args[0]), whoami()
 			if err := checkCollection("COLLECTION", args[0]); err != nil {
 				return err
 			}
-			return a.backfill(c.Context(), api, order, most)
+			return runBackfill(c.Context(), std, api, order, most)
 		}),
 	}, ends{
 		exitOK:      "the sink has what the other one has; what is in motion comes with its own events",
@@ -47,13 +47,13 @@ func (a *app) backfillCommand() *cobra.Command {
 	)
 }
 
-func (a *app) backfill(ctx context.Context, api operate.API, o operate.BackfillOrder, most float64) error {
-	state, err := runJob(ctx, a, api, operate.BackfillJob(api, o, most), job.Runner{Rate: most, Dry: o.DryRun},
-		func(l operate.BackfillLine) { a.line(l, l.Outcome, string(l.Key), l.Error) })
+func runBackfill(ctx context.Context, std *streams, api operate.API, o operate.BackfillOrder, most float64) error {
+	state, err := runJob(ctx, std, api, operate.BackfillJob(api, o, most), job.Runner{Rate: most, Dry: o.DryRun},
+		func(l operate.BackfillLine) { std.line(l, l.Outcome, string(l.Key), l.Error) })
 	if err != nil {
 		return fmt.Errorf("after %d documents: %w", state.Counts[operate.Copied], err)
 	}
-	err = a.last(state.Counts, func(w io.Writer) {
+	err = std.last(state.Counts, func(w io.Writer) {
 		verb := "copied"
 		if o.DryRun {
 			verb = "would be copied"

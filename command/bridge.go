@@ -50,13 +50,13 @@ type bridgeFlags struct {
 	bucket, prefix        string
 }
 
-func (a *app) bridgeCommand() *cobra.Command {
+func bridgeCommand(std *streams, t *target) *cobra.Command {
 	return parent(&cobra.Command{
 		Use: "bridge", Short: "Move messages from a broker into lull's queue",
-	}, a.bridgeRabbitMQ())
+	}, bridgeRabbitMQ(std, t))
 }
 
-func (a *app) bridgeRabbitMQ() *cobra.Command {
+func bridgeRabbitMQ(std *streams, t *target) *cobra.Command {
 	f := bridgeFlags{prefetch: 100, drain: 20 * time.Second}
 	return define(&cobra.Command{
 		Use: "rabbitmq --queue NAME", Short: "Consume from a queue of RabbitMQ", Args: cobra.NoArgs,
@@ -70,7 +70,7 @@ func (a *app) bridgeRabbitMQ() *cobra.Command {
 			"takes goes to the queue of --park. Without that it stays unacknowledged, and the log names it.\n\nIt " +
 			"logs a line a minute. SIGTERM and Ctrl-C end it once what was delivered is sent, after --drain at the " +
 			"latest.",
-		RunE: func(c *cobra.Command, _ []string) error { return a.bridge(c.Context(), &f) },
+		RunE: func(c *cobra.Command, _ []string) error { return runBridge(c.Context(), std, t, &f) },
 	}, ends{
 		exitOK:     "SIGTERM or Ctrl-C ended it",
 		exitFailed: "RabbitMQ refused the user, the queue is not there, or the address of --listen is taken",
@@ -135,8 +135,8 @@ func (f *bridgeFlags) check(t *target) error {
 // direct reports whether --to is the URL of a queue.
 func (f *bridgeFlags) direct() bool { return strings.Contains(f.to, "://") }
 
-func (a *app) bridge(ctx context.Context, f *bridgeFlags) error {
-	if err := f.check(&a.target); err != nil {
+func runBridge(ctx context.Context, std *streams, t *target, f *bridgeFlags) error {
+	if err := f.check(t); err != nil {
 		return err
 	}
 	trust, err := f.trust()
@@ -145,13 +145,14 @@ func (a *app) bridge(ctx context.Context, f *bridgeFlags) error {
 	}
 	o := bridge.Options{
 		Broker: rabbitmq.Broker{URL: f.url, Queue: f.queue, Park: f.park, Prefetch: f.prefetch, TLS: trust},
-		Source: f.source, Group: f.group, Drain: f.drain, Clock: clock.System{}, Log: a.logger().With("from", f.queue),
+		Source: f.source, Group: f.group, Drain: f.drain, Clock: clock.System{},
+		Log: logger(std).With("from", f.queue),
 	}
 	done := func() {}
-	if a.target.stack || f.direct() {
-		err = a.bridgeToQueue(ctx, f, &o)
+	if t.stack || f.direct() {
+		err = bridgeToQueue(ctx, t, f, &o)
 	} else {
-		done, err = a.bridgeToDev(ctx, f, &o)
+		done, err = bridgeToDev(ctx, t, f, &o)
 	}
 	if err != nil {
 		return err
@@ -197,16 +198,16 @@ func (f *bridgeFlags) trust() (*tls.Config, error) {
 }
 
 // logger logs what a service does: lines for people, or JSON with -o json.
-func (a *app) logger() *slog.Logger {
-	if a.target.output == "json" {
-		return slog.New(slog.NewJSONHandler(a.err, nil))
+func logger(std *streams) *slog.Logger {
+	if std.output == "json" {
+		return slog.New(slog.NewJSONHandler(std.err, nil))
 	}
-	return slog.New(slog.NewTextHandler(a.err, nil))
+	return slog.New(slog.NewTextHandler(std.err, nil))
 }
 
 // bridgeToQueue sends to a queue in SQS. It needs the right sqs:SendMessage, and also
 // sqs:GetQueueUrl if the settings name the queue.
-func (a *app) bridgeToQueue(ctx context.Context, f *bridgeFlags, o *bridge.Options) error {
+func bridgeToQueue(ctx context.Context, t *target, f *bridgeFlags, o *bridge.Options) error {
 	all, region := []string{f.to}, ""
 	if f.direct() {
 		u, err := url.Parse(f.to)
@@ -217,9 +218,9 @@ func (a *app) bridgeToQueue(ctx context.Context, f *bridgeFlags, o *bridge.Optio
 			region = host[1]
 		}
 	}
-	account, err := a.account(ctx, region)
+	account, err := t.aws.account(ctx, region)
 	if err == nil && !f.direct() {
-		all, err = a.liveQueues(ctx, account, f)
+		all, err = liveQueues(ctx, t, account, f)
 	}
 	if err != nil {
 		return usage(err)
@@ -254,8 +255,8 @@ func toAll(sends []sendFunc) sendFunc {
 
 // liveQueues returns the URLs of a deployed sink's live queue, and of the queues of sinks that
 // share its collections.
-func (a *app) liveQueues(ctx context.Context, account aws.Config, f *bridgeFlags) (urls []string, err error) {
-	cfg, err := a.loadConfig(config.KindsAny)
+func liveQueues(ctx context.Context, t *target, account aws.Config, f *bridgeFlags) (urls []string, err error) {
+	cfg, err := t.loadConfig(config.KindsAny)
 	if err != nil {
 		return nil, err
 	}
@@ -274,8 +275,8 @@ func (a *app) liveQueues(ctx context.Context, account aws.Config, f *bridgeFlags
 }
 
 // bridgeToDev publishes to a `lull dev`, as an upstream would.
-func (a *app) bridgeToDev(ctx context.Context, f *bridgeFlags, o *bridge.Options) (done func(), err error) {
-	api, done, err := a.open(ctx, config.KindsAny)
+func bridgeToDev(ctx context.Context, t *target, f *bridgeFlags, o *bridge.Options) (done func(), err error) {
+	api, done, err := t.open(ctx, config.KindsAny)
 	if err != nil {
 		return nil, err
 	}

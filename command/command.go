@@ -49,7 +49,8 @@ func (a *app) command() *cobra.Command {
 	root.Flags().Bool("version", false, "say which build of lull this is")
 	wide := fmt.Sprint(".FlagUsagesWrapped ", columns)
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", wide))
-	for _, o := range append(a.target.flags(), a.look.flags()...) {
+	std, t := &a.streams, &a.target
+	for _, o := range slices.Concat(t.flags(), []option{std.outputFlag()}, std.look.flags()) {
 		o.add(root.PersistentFlags())
 	}
 	root.AddGroup(
@@ -67,19 +68,20 @@ func (a *app) command() *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
-	add(groupStart, standAlone(a.devCommand()), standAlone(a.newCommand()), standAlone(costCommand()),
-		standAlone(simulateCommand()), a.doctorCommand())
-	add(groupLook, a.publishCommand(), a.waitCommand(), a.getCommand(), a.explainCommand(), a.listCommand(),
-		a.statusCommand(), a.consoleCommand())
-	add(groupDead, a.deadCommand())
-	add(groupControl, a.pauseCommand(), a.resumeCommand(), a.cancelCommand(), a.forgetCommand(), a.resetCommand())
-	add(groupIndex, a.indexCommand(), a.rebuildCommand(), a.resyncCommand(), a.replayCommand(), a.backfillCommand(),
-		a.jobsCommand())
-	add(groupSettings, a.configCommand())
-	add(groupRare, a.rescueCommand(), a.objectCommand(), a.bridgeCommand(), standAlone(a.completionCommand()),
-		standAlone(a.versionCommand()))
+	add(groupStart, standAlone(devCommand(std, t.aws, &a.ctrlC)), standAlone(newCommand(std)),
+		standAlone(costCommand()), standAlone(simulateCommand()), doctorCommand(std, t))
+	add(groupLook, publishCommand(std, t), waitCommand(std, t), getCommand(std, t), explainCommand(std, t),
+		listCommand(std, t), statusCommand(std, t), consoleCommand(std, t))
+	add(groupDead, deadCommand(std, t))
+	add(groupControl, pauseCommand(std, t), resumeCommand(std, t), cancelCommand(std, t), forgetCommand(std, t),
+		resetCommand(std, t))
+	add(groupIndex, indexCommand(std, t), rebuildCommand(std, t), resyncCommand(std, t), replayCommand(std, t),
+		backfillCommand(std, t), jobsCommand(std, t))
+	add(groupSettings, configCommand(std))
+	add(groupRare, rescueCommand(std, t), objectCommand(std, t), bridgeCommand(std, t),
+		standAlone(completionCommand(std)), standAlone(versionCommand(std)))
 	root.SetHelpCommandGroupID(groupRare)
-	a.complete(root)
+	t.complete(root)
 	parent(root)
 	root.SetFlagErrorFunc(flagError)
 	showArgs(root)
@@ -130,7 +132,8 @@ func parent(c *cobra.Command, subs ...*cobra.Command) *cobra.Command {
 
 // check refuses flags that make no sense together, before a command runs.
 func (a *app) check(c *cobra.Command, _ []string) error {
-	if err := cmp.Or(a.look.check(a.out, a.err), checkEmpty(c.Flags())); err != nil {
+	std := &a.streams
+	if err := cmp.Or(std.look.check(std.out, std.err), checkEmpty(c.Flags())); err != nil {
 		return err
 	}
 	if c.Annotations[alone] != "" {
@@ -143,9 +146,9 @@ func (a *app) check(c *cobra.Command, _ []string) error {
 		if len(wrong) > 0 {
 			return usagef("%s: %s does not talk to a stack", strings.Join(wrong, ", "), c.CommandPath())
 		}
-		return a.target.checkOutput()
+		return std.checkOutput()
 	}
-	return a.target.check(c.Flags())
+	return cmp.Or(std.checkOutput(), a.target.check(c.Flags()))
 }
 
 // checkEmpty refuses a flag with an empty value. An empty variable of a script must not widen a

@@ -23,7 +23,7 @@ import (
 )
 
 // completionCommand prints what a shell needs to complete commands, flags and their values.
-func (a *app) completionCommand() *cobra.Command {
+func completionCommand(std *streams) *cobra.Command {
 	shells := []string{"bash", "zsh", "fish", "powershell"}
 	return define(&cobra.Command{
 		Use: "completion " + strings.Join(shells, "|"), Short: "Print what your shell needs to complete commands and keys",
@@ -40,13 +40,13 @@ func (a *app) completionCommand() *cobra.Command {
 			root := c.Root()
 			switch args[0] {
 			case "bash":
-				return root.GenBashCompletionV2(a.out, true)
+				return root.GenBashCompletionV2(std.out, true)
 			case "zsh":
-				return root.GenZshCompletion(a.out)
+				return root.GenZshCompletion(std.out)
 			case "fish":
-				return root.GenFishCompletion(a.out, true)
+				return root.GenFishCompletion(std.out, true)
 			}
-			return root.GenPowerShellCompletionWithDesc(a.out)
+			return root.GenPowerShellCompletionWithDesc(std.out)
 		},
 	}, ends{exitOK: "it was printed", exitFailed: "the answer could not be written", exitUsage: "usage"})
 }
@@ -56,21 +56,21 @@ type completer func(c *cobra.Command, typed string) []string
 
 // complete gives every command of the tree its completions. It finds them by the names of flags,
 // and by the names of arguments in the usage.
-func (a *app) complete(root *cobra.Command) {
+func (t *target) complete(root *cobra.Command) {
 	words := func(list ...string) completer { return func(*cobra.Command, string) []string { return list } }
 	flags := map[string]completer{
 		"output": words("table", "json"), "color": words(colourNever, colourAuto, colourAlways),
 		"lane": words(string(flight.Live), string(flight.Bulk)), "faults": words("none", "standard", "swarm"),
 		"reason": words(strings.Split(deadletter.Reasons(), ", ")...),
 		"state":  words(string(deadletter.Parked), string(deadletter.Redriven)),
-		"key":    a.someKeys, "source": a.someSources, "collection": a.someCollections,
+		"key":    t.someKeys, "source": t.someSources, "collection": t.someCollections,
 	}
 	special := map[string]completer{
 		"lull list --state": words(listedStates()...), "lull new --source": words(source.Kinds()...),
 		"lull new --sink": words(sink.Kinds()...),
 	}
 	args := map[string]completer{
-		"KEY": a.someKeys, "ID": a.someLetters, "COLLECTION": a.someCollections, "SINK": a.someSinks,
+		"KEY": t.someKeys, "ID": t.someLetters, "COLLECTION": t.someCollections, "SINK": t.someSinks,
 	}
 	for _, c := range append(allCommands(root), root) {
 		register := func(f *pflag.Flag) {
@@ -127,13 +127,13 @@ const (
 )
 
 // some asks the stack, and offers nothing if it does not answer in time.
-func (a *app) some(c *cobra.Command, ask func(ctx context.Context, api operate.API) ([]string, error)) []string {
-	if a.target.check(c.Flags()) != nil {
+func (t *target) some(c *cobra.Command, ask func(ctx context.Context, api operate.API) ([]string, error)) []string {
+	if t.check(c.Flags()) != nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(c.Context(), patience)
 	defer cancel()
-	api, done, err := a.open(ctx, config.KindsAny)
+	api, done, err := t.open(ctx, config.KindsAny)
 	if err != nil {
 		return nil
 	}
@@ -145,8 +145,8 @@ func (a *app) some(c *cobra.Command, ask func(ctx context.Context, api operate.A
 	return offers
 }
 
-func (a *app) someKeys(c *cobra.Command, typed string) []string {
-	return a.some(c, func(ctx context.Context, api operate.API) (offers []string, err error) {
+func (t *target) someKeys(c *cobra.Command, typed string) []string {
+	return t.some(c, func(ctx context.Context, api operate.API) (offers []string, err error) {
 		page, err := api.Documents(ctx, operate.DocumentFilter{Contains: typed, Limit: offered})
 		for _, d := range page.Documents {
 			offers = append(offers, fmt.Sprintf("%s\t%s", d.Key, d.State))
@@ -163,8 +163,8 @@ func (a *app) someKeys(c *cobra.Command, typed string) []string {
 	})
 }
 
-func (a *app) someLetters(c *cobra.Command, _ string) []string {
-	return a.some(c, func(ctx context.Context, api operate.API) (offers []string, err error) {
+func (t *target) someLetters(c *cobra.Command, _ string) []string {
+	return t.some(c, func(ctx context.Context, api operate.API) (offers []string, err error) {
 		page, err := api.LetterPage(ctx, operate.LetterQuery{Limit: offered})
 		for _, l := range page.Letters {
 			offers = append(offers, fmt.Sprintf("%s\t%s", l.ID, l.Reason))
@@ -173,8 +173,8 @@ func (a *app) someLetters(c *cobra.Command, _ string) []string {
 	})
 }
 
-func (a *app) someSinks(c *cobra.Command, _ string) []string {
-	return a.some(c, func(ctx context.Context, api operate.API) (offers []string, err error) {
+func (t *target) someSinks(c *cobra.Command, _ string) []string {
+	return t.some(c, func(ctx context.Context, api operate.API) (offers []string, err error) {
 		s, err := api.Status(ctx)
 		for _, k := range s.Sinks {
 			offers = append(offers, k.Sink)
@@ -184,8 +184,8 @@ func (a *app) someSinks(c *cobra.Command, _ string) []string {
 }
 
 // settings returns the settings that the command would read, if they can be read.
-func (a *app) settings(c *cobra.Command) (config.Config, bool) {
-	path := a.target.config
+func (t *target) settings(c *cobra.Command) (config.Config, bool) {
+	path := t.config
 	if own := c.LocalFlags().Lookup("config"); own != nil {
 		path = own.Value.String()
 	}
@@ -193,15 +193,15 @@ func (a *app) settings(c *cobra.Command) (config.Config, bool) {
 	return cfg, err == nil
 }
 
-func (a *app) someSources(c *cobra.Command, _ string) []string {
-	if cfg, ok := a.settings(c); ok {
+func (t *target) someSources(c *cobra.Command, _ string) []string {
+	if cfg, ok := t.settings(c); ok {
 		return slices.Sorted(maps.Keys(cfg.Sources))
 	}
 	return []string{"native", "govuk"} // the kinds that dev takes without settings
 }
 
-func (a *app) someCollections(c *cobra.Command, _ string) []string {
-	cfg, ok := a.settings(c)
+func (t *target) someCollections(c *cobra.Command, _ string) []string {
+	cfg, ok := t.settings(c)
 	if !ok {
 		return nil
 	}

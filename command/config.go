@@ -14,11 +14,11 @@ import (
 	"github.com/lullhq/lull/internal/terminal"
 )
 
-func (a *app) configCommand() *cobra.Command {
+func configCommand(std *streams) *cobra.Command {
 	c := parent(&cobra.Command{
 		Use: "config", Short: "Check, show and compare settings",
 		Long: "Settings are what lull.yaml says. These commands ask no stack.",
-	}, a.configCheckCommand(), a.configShowCommand(), a.configSchemaCommand(), a.configDiffCommand())
+	}, configCheckCommand(std), configShowCommand(std), configSchemaCommand(std), configDiffCommand(std))
 	for _, sub := range append(c.Commands(), c) {
 		standAlone(sub)
 	}
@@ -26,7 +26,7 @@ func (a *app) configCommand() *cobra.Command {
 }
 
 // configDiffCommand shows from two files how a deploy would change the stack.
-func (a *app) configDiffCommand() *cobra.Command {
+func configDiffCommand(std *streams) *cobra.Command {
 	var templates bool
 	return define(&cobra.Command{
 		Use:   "diff OLD NEW",
@@ -38,18 +38,18 @@ func (a *app) configDiffCommand() *cobra.Command {
 		Args: cobra.ExactArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if templates {
-				return a.diffTemplates(args[0], args[1])
+				return diffTemplates(std, args[0], args[1])
 			}
-			return a.diffSettings(args[0], args[1])
+			return diffSettings(std, args[0], args[1])
 		},
 	}, ends{
 		exitOK: "everything changes in place, or is added", exitFailed: "the answer could not be written",
 		exitUsage: "usage, or a file that cannot be read",
 		exitWrong: "something is replaced, refused, lost or left behind: read what it says first",
-	}, flag("templates", &templates, "compare CloudFormation templates"), a.target.outputFlag())
+	}, flag("templates", &templates, "compare CloudFormation templates"), std.outputFlag())
 }
 
-func (a *app) diffSettings(older, newer string) error {
+func diffSettings(std *streams, older, newer string) error {
 	c, err := both(yamlfile.Load, older, newer)
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func (a *app) diffSettings(older, newer string) error {
 		return usage(fmt.Errorf("%s: %w", newer, err))
 	}
 	found := transition.Settings(&c[0], &c[1])
-	err = a.print(list(found), func(w io.Writer) {
+	err = std.print(list(found), func(w io.Writer) {
 		for _, f := range found {
 			terminal.Printf(
 				w,
@@ -84,13 +84,13 @@ func (a *app) diffSettings(older, newer string) error {
 	return serious(err, slices.ContainsFunc(found, func(f transition.Finding) bool { return f.Serious }))
 }
 
-func (a *app) diffTemplates(older, newer string) error {
+func diffTemplates(std *streams, older, newer string) error {
 	t, err := both(readTemplate, older, newer)
 	if err != nil {
 		return err
 	}
 	changes := transition.Templates(t[0], t[1])
-	err = a.print(list(changes), func(w io.Writer) {
+	err = std.print(list(changes), func(w io.Writer) {
 		for _, c := range changes {
 			terminal.Printf(w, "%s\t%s\t%s\t%s\t%s\n", string(c.Action), c.Type, c.ID, c.Name, c.Says())
 		}

@@ -71,7 +71,7 @@ func faultLines(err error) []faultLine {
 }
 
 // configCheckCommand judges a settings file.
-func (a *app) configCheckCommand() *cobra.Command {
+func configCheckCommand(std *streams) *cobra.Command {
 	var deploy bool
 	var messages, sink string
 	return define(&cobra.Command{
@@ -91,14 +91,14 @@ func (a *app) configCheckCommand() *cobra.Command {
 			if sink != "" && messages == "" {
 				return usagef("--sink: only with --message")
 			}
-			return a.checkSettings(c.Context(), path, deploy, messages, sink)
+			return checkSettings(c.Context(), std, path, deploy, messages, sink)
 		},
 	}, ends{
 		exitOK: "the settings are valid", exitFailed: "the answer could not be written",
 		exitUsage:   "usage, a file that cannot be read, or settings with faults",
 		exitRefused: "the settings are valid, and a message of --message would become a dead letter",
 	},
-		fileFlag(), a.target.outputFlag(),
+		fileFlag(), std.outputFlag(),
 		flag("deploy", &deploy, "also refuse what only 'lull dev' runs, such as the sink bleve, and addresses of "+
 			"example.org"),
 		flag("message", &messages, "`FILE|DIR|-` of messages: say which source reads each, and what becomes of it"),
@@ -107,7 +107,7 @@ func (a *app) configCheckCommand() *cobra.Command {
 	)
 }
 
-func (a *app) checkSettings(ctx context.Context, path string, deploy bool, messages, sink string) error {
+func checkSettings(ctx context.Context, std *streams, path string, deploy bool, messages, sink string) error {
 	kinds := config.KindsAlsoOthers
 	if deploy || messages != "" {
 		kinds = config.KindsLinked
@@ -133,12 +133,12 @@ func (a *app) checkSettings(ctx context.Context, path string, deploy bool, messa
 		}
 		answer.Idle = idle.Ceiling.Total
 		if messages != "" {
-			if answer.Messages, err = a.samples(ctx, &cfg, messages, sink); err != nil {
+			if answer.Messages, err = samples(ctx, std, &cfg, messages, sink); err != nil {
 				return err
 			}
 		}
 	}
-	err = a.print(answer, func(w io.Writer) { answer.show(w, &cfg) })
+	err = std.print(answer, func(w io.Writer) { answer.show(w, &cfg) })
 	if err == nil && !answer.OK {
 		err = usagef("%s has %s", path, plural(len(answer.Faults), "fault"))
 	}

@@ -58,7 +58,7 @@ type sampledEvent struct {
 }
 
 // samples decodes the messages of a file, a folder or standard input by the settings.
-func (a *app) samples(ctx context.Context, cfg *config.Config, path, sink string) ([]sample, error) {
+func samples(ctx context.Context, std *streams, cfg *config.Config, path, sink string) ([]sample, error) {
 	if _, ok := cfg.Sinks[sink]; sink != "" && !ok {
 		return nil, usagef("--sink: %s is not a sink of the settings", sink)
 	}
@@ -66,7 +66,7 @@ func (a *app) samples(ctx context.Context, cfg *config.Config, path, sink string
 	if err != nil {
 		return nil, usage(err)
 	}
-	in, err := feed.Open(path, a.in)
+	in, err := feed.Open(path, std.in)
 	if err != nil {
 		return nil, usage(err)
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // configShowCommand prints the settings in force.
-func (a *app) configShowCommand() *cobra.Command {
+func configShowCommand(std *streams) *cobra.Command {
 	var defaults bool
 	return define(&cobra.Command{
 		Use: "show [FILE]", Short: "Print the settings in force, and where each comes from",
@@ -34,13 +34,13 @@ func (a *app) configShowCommand() *cobra.Command {
 			if !defaults {
 				all = slices.DeleteFunc(all, func(v config.Value) bool { return v.From == config.OfDefault })
 			}
-			return a.print(list(all), func(w io.Writer) { showSettings(w, all) })
+			return std.print(list(all), func(w io.Writer) { showSettings(w, all) })
 		},
 	}, ends{
 		exitOK: "they were printed", exitFailed: "the answer could not be written",
 		exitUsage: "usage, a file that cannot be read, or settings with faults",
 	}, flag("defaults", &defaults, "also the settings that have lull's own defaults"), fileFlag(),
-		a.target.outputFlag())
+		std.outputFlag())
 }
 
 func showSettings(w io.Writer, all []config.Value) {
@@ -58,7 +58,7 @@ func showSettings(w io.Writer, all []config.Value) {
 }
 
 // configSchemaCommand prints what editors need to complete and check a settings file.
-func (a *app) configSchemaCommand() *cobra.Command {
+func configSchemaCommand(std *streams) *cobra.Command {
 	return define(&cobra.Command{
 		Use: "schema", Short: "Print the JSON Schema of lull.yaml, for editors",
 		Long: "Prints a JSON Schema (draft 2020-12) with the kinds of sources and sinks that this program knows. " +
@@ -69,7 +69,7 @@ func (a *app) configSchemaCommand() *cobra.Command {
 			"`lull config check` also finds contradictions between settings, which a schema cannot.",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := a.out.Write(config.Schema())
+			_, err := std.out.Write(config.Schema())
 			return err
 		},
 	}, ends{exitOK: "it was printed", exitFailed: "the answer could not be written", exitUsage: "usage"})

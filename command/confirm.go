@@ -18,8 +18,8 @@ func (k *consent) flag() option {
 }
 
 // check returns an error if the question cannot be asked, before anything is read or changed.
-func (k *consent) check(a *app, what string) error {
-	if _, can := tty(a.in); !k.yes && !can {
+func (k *consent) check(std *streams, what string) error {
+	if _, can := tty(std.in); !k.yes && !can {
 		return usagef("%s cannot be taken back, and there is no terminal to ask in: give --yes", what)
 	}
 	return nil
@@ -28,13 +28,13 @@ func (k *consent) check(a *app, what string) error {
 var errDeclined = errors.New("nothing was changed")
 
 // ask asks the question, unless --yes has answered it.
-func (k *consent) ask(ctx context.Context, a *app, question string) error {
+func (k *consent) ask(ctx context.Context, std *streams, question string) error {
 	if k.yes {
 		return nil
 	}
-	terminal.Printf(a.err, "%s [y/N] ", terminal.Styled{Style: terminal.Bold, Text: question})
+	terminal.Printf(std.err, "%s [y/N] ", terminal.Styled{Style: terminal.Bold, Text: question})
 	answers := make(chan string, 1)
-	go func() { answers <- readLine(a.in) }() // without an answer, it ends with the process
+	go func() { answers <- readLine(std.in) }() // without an answer, it ends with the process
 	select {
 	case <-ctx.Done():
 		return ctx.Err()

@@ -16,7 +16,7 @@ import (
 
 const consoleListen = "127.0.0.1:7171"
 
-func (a *app) consoleCommand() *cobra.Command {
+func consoleCommand(std *streams, t *target) *cobra.Command {
 	address, send := consoleListen, false
 	return define(&cobra.Command{
 		Use: "console", Short: "Serve the console of a deployed stack on this machine", Args: cobra.NoArgs,
@@ -30,26 +30,26 @@ func (a *app) consoleCommand() *cobra.Command {
 			"Redriving and dropping dead letters needs the rights of the operator's role. With --send the page can " +
 			"also publish messages, which needs those of the publisher's.\n\n" +
 			"A `lull dev` serves its console itself, at the address that it prints.",
-		RunE: a.verb(func(c *cobra.Command, api operate.API, _ []string) error {
-			return a.console(c.Context(), api, address, send)
+		RunE: t.verb(func(c *cobra.Command, api operate.API, _ []string) error {
+			return serveConsole(c.Context(), std, t, api, address, send)
 		}),
 	}, ends{
 		exitOK: "Ctrl-C ended it", exitFailed: "the page could not be served", exitUsage: "usage, settings or address",
 	},
 		flag("listen", &address, "`ADDR` of the page: an address of this machine, port 0 for any"),
-		a.logsFlag("show the decisions that the functions logged in the last `DURATION`, such as 3h, on the page of "+
+		t.logsFlag("show the decisions that the functions logged in the last `DURATION`, such as 3h, on the page of "+
 			"a document"),
 		flag("send", &send, "also serve the view that publishes messages to try"),
 	)
 }
 
-// console serves the page until Ctrl-C.
-func (a *app) console(ctx context.Context, api operate.API, address string, send bool) error {
-	if !a.target.stack {
+// serveConsole serves the page until Ctrl-C.
+func serveConsole(ctx context.Context, std *streams, t *target, api operate.API, address string, send bool) error {
+	if !t.stack {
 		return usagef("console: add --aws for a deployed stack; a 'lull dev' serves its console itself, at %s",
-			operate.Shown(a.target.dev))
+			operate.Shown(t.dev))
 	}
-	cfg, err := a.loadConfig(config.KindsLinked)
+	cfg, err := t.loadConfig(config.KindsLinked)
 	if err != nil {
 		return usage(err)
 	}
@@ -61,11 +61,11 @@ func (a *app) console(ctx context.Context, api operate.API, address string, send
 	o := console.Options{
 		API: api, Mode: console.AWS, Stack: cfg.Stack, Send: send, By: whoami(), Config: cfg, Clock: clock.System{},
 	}
-	o.Meter = a.meter
+	o.Meter = t.meter
 	if o.Simulator, err = forecast.NewComparer(cfg); err != nil {
 		return err
 	}
-	terminal.Printf(a.out, "the console of stack %s, for you alone: http://%s/#token=%s\n", cfg.Stack, l.Addr(), token)
+	terminal.Printf(std.out, "the console of stack %s, for you alone: http://%s/#token=%s\n", cfg.Stack, l.Addr(), token)
 	return console.Serve(ctx, l, console.Guard{Token: token, Always: true}, console.New(o))
 }
 

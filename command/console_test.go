@@ -28,7 +28,7 @@ func (a *account) console(t *testing.T, more ...string) *deployed {
 	cfg, out := awstest.Serve(t, a), newScreen()
 	var errs bytes.Buffer
 	p := newApp(strings.NewReader(""), out, &errs)
-	p.aws = func(context.Context) (aws.Config, error) { return cfg, nil }
+	p.target.aws = func(context.Context) (aws.Config, error) { return cfg, nil }
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan exitCode, 1)
 	go func() {

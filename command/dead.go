@@ -18,12 +18,12 @@ import (
 	"github.com/lullhq/lull/internal/terminal"
 )
 
-func (a *app) deadCommand() *cobra.Command {
+func deadCommand(std *streams, t *target) *cobra.Command {
 	return parent(&cobra.Command{
 		Use: "dead", Short: "List, show, redrive and drop dead letters",
 		Long: "A dead letter is a message that lull does not try again by itself. It is parked byte for byte " +
 			"with the reason.",
-	}, a.deadListCommand(), a.deadShowCommand(), a.deadRedriveCommand(), a.deadDropCommand())
+	}, deadListCommand(std, t), deadShowCommand(std, t), deadRedriveCommand(std, t), deadDropCommand(std, t))
 }
 
 // filterFlags are the filters of the dead verbs.
@@ -56,14 +56,14 @@ func parseWhen(text string, to *time.Time) (err error) {
 	return nil
 }
 
-func (a *app) deadListCommand() *cobra.Command {
+func deadListCommand(std *streams, t *target) *cobra.Command {
 	var f operate.LetterFilter
 	list := func(api operate.API, ctx context.Context, _ []string) ([]operate.Letter, error) {
 		return api.Letters(ctx, f)
 	}
 	return define(&cobra.Command{
 		Use: "list", Short: "List dead letters, oldest first", Args: cobra.NoArgs,
-		RunE: question(a, list, func(w io.Writer, all []operate.Letter) {
+		RunE: question(std, t, list, func(w io.Writer, all []operate.Letter) {
 			header(w, "ID", "~DIED", "STATE", "REASON", "KEY", "~VERSION", "~DETAIL")
 			for _, d := range all {
 				terminal.Printf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.ID, d.Died.Format(time.RFC3339), d.State, d.Reason,
@@ -76,14 +76,14 @@ func (a *app) deadListCommand() *cobra.Command {
 	}, filterFlags(&f)...)
 }
 
-func (a *app) deadShowCommand() *cobra.Command {
+func deadShowCommand(std *streams, t *target) *cobra.Command {
 	show := func(api operate.API, ctx context.Context, args []string) (operate.Letter, error) {
 		return api.Letter(ctx, args[0])
 	}
 	return define(&cobra.Command{
 		Use: "show ID", Short: "Show one dead letter and its body; -o json has it byte for byte",
 		Args: cobra.ExactArgs(1),
-		RunE: question(a, show, func(w io.Writer, d operate.Letter) {
+		RunE: question(std, t, show, func(w io.Writer, d operate.Letter) {
 			advice := d.Reason.Advice()
 			terminal.Printf(w,
 				"id\t%s\nkey\t%s\nversion\t%s\norder key\t%s\nreason\t%s\ndetail\t%s\nwhy\t%s\nwhat to do\t%s\n"+
@@ -104,9 +104,9 @@ func (a *app) deadShowCommand() *cobra.Command {
 	})
 }
 
-func (a *app) deadRedriveCommand() *cobra.Command {
+func deadRedriveCommand(std *streams, t *target) *cobra.Command {
 	var o operate.LetterOrder
-	return a.lettersCommand(&cobra.Command{
+	return lettersCommand(std, t, &cobra.Command{
 		Use: "redrive [ID]", Short: "Send dead letters again, to be judged by their version",
 		Long: "Sends one dead letter, those of a filter, or --all to their queues again, oldest first. It takes " +
 			"the parked ones, unless --state says otherwise. Receive judges each by its version, so a document " +
@@ -118,9 +118,9 @@ func (a *app) deadRedriveCommand() *cobra.Command {
 		flag("force", &o.Force, "even dead letters that are too old to be judged by their rows"))
 }
 
-func (a *app) deadDropCommand() *cobra.Command {
+func deadDropCommand(std *streams, t *target) *cobra.Command {
 	var may consent
-	return a.lettersCommand(&cobra.Command{
+	return lettersCommand(std, t, &cobra.Command{
 		Use: "drop [ID]", Short: "Delete dead letters for good",
 		Long: "Deletes one dead letter, those of a filter, or --all: their events are lost for good. A message " +
 			"goes with the last of its dead letters. lull may ignore a dropped version that comes again. A version " +
@@ -134,12 +134,12 @@ const lettersAreAJob = "Each is named when it is done, and audited. Several are 
 	"a stack: after anything that stopped it, the same command continues with what it selected before."
 
 // mayDrop asks whether all selected dead letters may be lost, if they are more than one.
-func (a *app) mayDrop(ctx context.Context, api operate.API, o operate.LetterOrder, may consent) error {
-	if err := may.check(a, "dropping what a filter or --all selects"); err != nil || may.yes {
+func mayDrop(ctx context.Context, std *streams, api operate.API, o operate.LetterOrder, may consent) error {
+	if err := may.check(std, "dropping what a filter or --all selects"); err != nil || may.yes {
 		return err
 	}
 	o.DryRun = true
-	state, err := runJob(ctx, a, api, operate.DropJob(api, o), o.RunnerOf(), func(operate.LetterLine) {})
+	state, err := runJob(ctx, std, api, operate.DropJob(api, o), o.RunnerOf(), func(operate.LetterLine) {})
 	if err != nil {
 		return err
 	}
@@ -147,15 +147,15 @@ func (a *app) mayDrop(ctx context.Context, api operate.API, o operate.LetterOrde
 	if n < 2 {
 		return nil
 	}
-	return may.ask(ctx, a, fmt.Sprintf("Drop %d dead letters? Their events are lost for good.", n))
+	return may.ask(ctx, std, fmt.Sprintf("Drop %d dead letters? Their events are lost for good.", n))
 }
 
 // lettersCommand is redrive or drop. may is nil if it needs no consent.
-func (a *app) lettersCommand(c *cobra.Command, o *operate.LetterOrder,
+func lettersCommand(std *streams, t *target, c *cobra.Command, o *operate.LetterOrder,
 	of func(operate.API, operate.LetterOrder) operate.LetterJob, may *consent, more ...option,
 ) *cobra.Command {
 	c.Args = cobra.MaximumNArgs(1)
-	c.RunE = a.verb(func(c *cobra.Command, api operate.API, args []string) error {
+	c.RunE = t.verb(func(c *cobra.Command, api operate.API, args []string) error {
 		filtered := o.LetterFilter != operate.LetterFilter{}
 		switch {
 		case len(args) == 0 && !filtered && !o.All:
@@ -171,11 +171,11 @@ func (a *app) lettersCommand(c *cobra.Command, o *operate.LetterOrder,
 			order.ID = args[0]
 		}
 		if may != nil && order.ID == "" && !order.DryRun {
-			if err := a.mayDrop(c.Context(), api, order, *may); err != nil {
+			if err := mayDrop(c.Context(), std, api, order, *may); err != nil {
 				return err
 			}
 		}
-		return a.letters(c.Context(), api, order, of(api, order))
+		return letters(c.Context(), std, api, order, of(api, order))
 	})
 	return define(c, ends{
 		exitOK: "every selected dead letter was sent or dropped", exitFailed: "all failed, or something stopped it",
@@ -192,12 +192,12 @@ func (a *app) lettersCommand(c *cobra.Command, o *operate.LetterOrder,
 const maxLines = 1000
 
 // letters runs the job and prints its answer.
-func (a *app) letters(ctx context.Context, api operate.API, o operate.LetterOrder, j operate.LetterJob) error {
+func letters(ctx context.Context, std *streams, api operate.API, o operate.LetterOrder, j operate.LetterJob) error {
 	res := operate.LetterResult{Lines: []operate.LetterLine{}}
-	state, err := runJob(ctx, a, api, j, o.RunnerOf(), func(l operate.LetterLine) {
+	state, err := runJob(ctx, std, api, j, o.RunnerOf(), func(l operate.LetterLine) {
 		switch {
-		case a.target.output != "json":
-			a.line(l, letterLine(l))
+		case std.output != "json":
+			std.line(l, letterLine(l))
 		case len(res.Lines) < maxLines:
 			res.Lines = append(res.Lines, l)
 		}
@@ -205,7 +205,7 @@ func (a *app) letters(ctx context.Context, api operate.API, o operate.LetterOrde
 	if res.Outcomes = state.Counts; err != nil && len(res.Outcomes) == 0 {
 		return err // nothing was done
 	}
-	err = cmp.Or(err, a.print(res, func(w io.Writer) {
+	err = cmp.Or(err, std.print(res, func(w io.Writer) {
 		if len(res.Outcomes) == 0 {
 			fmt.Fprintln(w, "no dead letter is selected")
 		}
@@ -251,7 +251,7 @@ func sum(of map[string]int) (n int) {
 	return n
 }
 
-func (a *app) cancelCommand() *cobra.Command {
+func cancelCommand(std *streams, t *target) *cobra.Command {
 	var scheduled bool
 	var group string
 
@@ -279,15 +279,15 @@ func (a *app) cancelCommand() *cobra.Command {
 			"them is written. With --scheduled it is the next scheduled event, which is not sent. In its last " +
 			"quarter of an hour an event waits in its queue: cancel it then once it is pending. KEY is " +
 			"<collection>#<id>. With --group it is every document of a message group that has one pending. Audited.",
-		RunE: a.verb(func(c *cobra.Command, api operate.API, args []string) error {
+		RunE: t.verb(func(c *cobra.Command, api operate.API, args []string) error {
 			letters, err := cancel(api, c.Context(), args)
 			if group == "" {
 				if err != nil {
 					return err
 				}
-				return a.print(letters[0], func(w io.Writer) { show(w, letters) })
+				return std.print(letters[0], func(w io.Writer) { show(w, letters) })
 			}
-			return errors.Join(a.print(letters, func(w io.Writer) { show(w, letters) }), err)
+			return errors.Join(std.print(letters, func(w io.Writer) { show(w, letters) }), err)
 		}),
 	}, ends{
 		exitOK:     "it is a dead letter",

@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math"
 	"net"
@@ -48,7 +49,7 @@ const defaultListen = "127.0.0.1:7070"
 // maxSpeed keeps a week, after which a queue drops its messages, longer than a moment.
 const maxSpeed = 1_000_000
 
-func (a *app) devCommand() *cobra.Command {
+func devCommand(std *streams, find credentials, stop *ctrlC) *cobra.Command {
 	f := devFlags{speed: 1, listen: defaultListen, seed: 1}
 	return define(&cobra.Command{
 		Use:   "dev",
@@ -74,7 +75,7 @@ func (a *app) devCommand() *cobra.Command {
 			"has passed, and nothing waits. It looks at the queues, the flights and the dead letters that are " +
 			"to be judged. Scheduled events do not keep it up.",
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return a.dev(c, f) },
+		RunE: func(c *cobra.Command, _ []string) error { return runDev(c, std, find, stop, f) },
 	}, ends{
 		exitOK:      "everything is settled, or Ctrl-C ended a run without --events",
 		exitFailed:  "something stopped the run",
@@ -114,17 +115,17 @@ func (a *app) devCommand() *cobra.Command {
 	)
 }
 
-// dev prepares a run. It finds every error in flags, settings, folders and addresses before it
+// runDev prepares a run. It finds every error in flags, settings, folders and addresses before it
 // reads anything.
-func (a *app) dev(c *cobra.Command, f devFlags) error {
+func runDev(c *cobra.Command, std *streams, find credentials, stop *ctrlC, f devFlags) error {
 	if err := f.check(); err != nil {
 		return usage(err)
 	}
 	// Until the folder is saved, a signal only ends the waiting. The rest takes a bounded time:
 	// open requests are answered, and current turns end.
-	a.saving.Store(f.data != "")
-	ctx, stop := a.untilHungUp(c.Context())
-	defer stop()
+	stop.saving.Store(f.data != "")
+	ctx, cancel := std.untilHungUp(c.Context())
+	defer cancel()
 	cfg, adapted, err := devConfig(c, f)
 	if err != nil {
 		return usage(err)
@@ -135,19 +136,19 @@ func (a *app) dev(c *cobra.Command, f devFlags) error {
 			return usage(err)
 		}
 	}
-	r := &devRun{devFlags: f, out: a.out, saved: a.saved, demo: f.events == "" && f.config == "" &&
+	r := &devRun{devFlags: f, out: std.out, saved: stop.saved, demo: f.events == "" && f.config == "" &&
 		cfg.Sources[cfg.DefaultSource].Kind == "native"}
 	if r.demo {
 		cfg = sparing(cfg)
 	}
-	if r.input, err = a.devInput(r); err != nil {
+	if r.input, err = devInput(r, std.in); err != nil {
 		return usage(err)
 	}
 	defer r.input.Close()
 	if err := checkNotify(cfg, &f); err != nil {
 		return usage(err)
 	}
-	o, err := a.openSinks(ctx, cfg, &f)
+	o, err := openSinks(ctx, std.out, find, cfg, &f)
 	if err != nil {
 		return usage(err)
 	}
@@ -166,10 +167,10 @@ func (a *app) dev(c *cobra.Command, f devFlags) error {
 		adapted = append(adapted, local.describe(o.at, o.bucketsAt)...)
 	}
 	for _, line := range adapted {
-		terminal.Printf(a.out, "%s\n", line)
+		terminal.Printf(std.out, "%s\n", line)
 	}
 	for _, name := range o.untouched {
-		terminal.Printf(a.out, "sink %s was not prepared, such as with an index template: --install-template "+
+		terminal.Printf(std.out, "sink %s was not prepared, such as with an index template: --install-template "+
 			"does that, and `lull index install-template --print` shows what it is\n", name)
 	}
 	r.greet(cfg)
@@ -199,10 +200,10 @@ func (f *devFlags) check() error {
 	return errors.Join(f.checkLocal(), f.checkOutputs())
 }
 
-func (a *app) devInput(r *devRun) (feed.Input, error) {
+func devInput(r *devRun, in io.Reader) (feed.Input, error) {
 	switch {
 	case r.events != "":
-		return feed.Open(r.events, a.in)
+		return feed.Open(r.events, in)
 	case r.demo:
 		return feed.Open("-", bytes.NewReader(demo))
 	}

@@ -52,7 +52,7 @@ func (r *devRun) build(ctx context.Context, cfg *config.Config) (err error) {
 	}
 	options := dev.Options{
 		Config: cfg, Clock: r.clock, Sinks: o.sinks, Journal: notes, Trouble: r.trouble, Folder: o.folder,
-		Step: r.step(), Enrichers: o.enrichers, Headers: o.headers,
+		Step: r.step(), Enrichers: o.enrichers, Headers: o.account.Headers,
 	}
 	if o.buckets != nil {
 		options.Objects, options.Open = o.buckets.Load, o.buckets.Open

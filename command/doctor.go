@@ -25,7 +25,7 @@ type check struct {
 	Found string `json:"found"`
 }
 
-func (a *app) doctorCommand() *cobra.Command {
+func doctorCommand(std *streams, t *target) *cobra.Command {
 	var d doctor
 	return define(&cobra.Command{
 		Use: "doctor", Short: "Examine a stack and send one synthetic event through it",
@@ -38,10 +38,10 @@ func (a *app) doctorCommand() *cobra.Command {
 			"can hold a document, as with S3, only the delete is published. Where none can say a delete, nothing is: " +
 			"the answer says so and names the setting, and is not bad.",
 		Args: cobra.NoArgs,
-		RunE: a.verb(func(c *cobra.Command, api operate.API, _ []string) error {
+		RunE: t.verb(func(c *cobra.Command, api operate.API, _ []string) error {
 			d.api = api
 			d.examine(c.Context())
-			err := a.print(d.checks, func(w io.Writer) {
+			err := std.print(d.checks, func(w io.Writer) {
 				for _, x := range d.checks {
 					mark := terminal.Styled{Style: terminal.Green, Text: "ok"}
 					if !x.OK {

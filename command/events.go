@@ -15,9 +15,9 @@ import (
 )
 
 // openEvents opens a file, or an object s3://bucket/key.
-func (a *app) openEvents(ctx context.Context, from string) (*feed.Export, error) {
+func openEvents(ctx context.Context, find credentials, from string) (*feed.Export, error) {
 	if rest, ok := strings.CutPrefix(from, "s3://"); ok {
-		in, err := a.openObject(ctx, rest)
+		in, err := openObject(ctx, find, rest)
 		if err != nil {
 			return nil, fmt.Errorf("open events: %s: %w", from, err)
 		}
@@ -38,12 +38,12 @@ func (a *app) openEvents(ctx context.Context, from string) (*feed.Export, error)
 	return feed.NewExport(from, info.Size(), f)
 }
 
-func (a *app) openObject(ctx context.Context, name string) (*feed.Export, error) {
+func openObject(ctx context.Context, find credentials, name string) (*feed.Export, error) {
 	bucket, key, _ := strings.Cut(name, "/")
 	if bucket == "" || key == "" || strings.HasSuffix(key, "/") {
 		return nil, errors.New("want s3://BUCKET/KEY")
 	}
-	cfg, err := a.aws(ctx)
+	cfg, err := find(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("find AWS credentials: %w", err)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/lullhq/lull/internal/terminal"
 )
 
-func (a *app) forgetCommand() *cobra.Command {
+func forgetCommand(std *streams, t *target) *cobra.Command {
 	var may consent
 	f := operate.Forgetting{Clock: clock.System{}, Patience: 2 * time.Minute}
 	return define(&cobra.Command{
@@ -30,7 +30,7 @@ func (a *app) forgetCommand() *cobra.Command {
 			"The job's row has a hash of the key only. Audited, without content. docs/forget.md says what it cannot reach. " +
 			"KEY is <collection>#<id>. With --group it is every document of a message group that has a row.",
 		Args: keyOrGroup(&f.Group),
-		RunE: a.verb(func(c *cobra.Command, api operate.API, args []string) (err error) {
+		RunE: t.verb(func(c *cobra.Command, api operate.API, args []string) (err error) {
 			f := f
 			f.By = whoami()
 			var all operate.GroupPage
@@ -40,12 +40,12 @@ func (a *app) forgetCommand() *cobra.Command {
 				err = fmt.Errorf("group %s: %w", f.Group, operate.ErrNotFound)
 			}
 			if f.Keys = all.Keys; err == nil && !may.yes {
-				err = a.mayForget(c.Context(), api, f, all, &may)
+				err = mayForget(c.Context(), std, api, f, all, &may)
 			}
 			if err != nil || !may.yes {
 				return err
 			}
-			return a.forget(c.Context(), api, f)
+			return forget(c.Context(), std, api, f)
 		}),
 	}, ends{
 		exitOK:      "nothing of it remains but the tombstone; or what there is was listed, without --yes",
@@ -72,7 +72,7 @@ func keyOrGroup(group *string) cobra.PositionalArgs {
 
 // mayForget lists what there is, and asks where there is a terminal. Of a group it lists the
 // documents only.
-func (a *app) mayForget(ctx context.Context, api operate.API, f operate.Forgetting, all operate.GroupPage,
+func mayForget(ctx context.Context, std *streams, api operate.API, f operate.Forgetting, all operate.GroupPage,
 	may *consent,
 ) error {
 	what := "all of " + string(f.Key)
@@ -80,31 +80,31 @@ func (a *app) mayForget(ctx context.Context, api operate.API, f operate.Forgetti
 	if f.Group == "" {
 		f.DryRun = true
 		var there operate.Forgotten
-		if there, err = a.runForget(ctx, api, f); err == nil {
-			err = a.forgotten(there)
+		if there, err = runForget(ctx, std, api, f); err == nil {
+			err = forgotten(std, there)
 		}
 	} else {
 		what = fmt.Sprintf("all %d documents of group %s", len(all.Keys), f.Group)
-		err = a.print(all, func(w io.Writer) {
+		err = std.print(all, func(w io.Writer) {
 			for _, key := range all.Keys {
 				terminal.Printf(w, "%s\n", key)
 			}
 			unforgotten(w, all)
 		})
 	}
-	if _, can := tty(a.in); err != nil || !can {
+	if _, can := tty(std.in); err != nil || !can {
 		return err
 	}
-	err = may.ask(ctx, a, fmt.Sprintf("Remove %s for good?", what))
+	err = may.ask(ctx, std, fmt.Sprintf("Remove %s for good?", what))
 	may.yes = err == nil
 	return err
 }
 
 // forget forgets, and says what remains.
-func (a *app) forget(ctx context.Context, api operate.API, f operate.Forgetting) error {
-	done, err := a.runForget(ctx, api, f)
+func forget(ctx context.Context, std *streams, api operate.API, f operate.Forgetting) error {
+	done, err := runForget(ctx, std, api, f)
 	if err == nil {
-		err = a.forgotten(done)
+		err = forgotten(std, done)
 	}
 	what := string(f.Key)
 	if err == nil && f.Group != "" {
@@ -113,8 +113,8 @@ func (a *app) forget(ctx context.Context, api operate.API, f operate.Forgetting)
 		if err != nil {
 			return fmt.Errorf("ask for what remains of group %s: %w", f.Group, err)
 		}
-		unforgotten(a.err, left)
-		terminal.Printf(a.err, "documents that did not change for lifecycle.rowRetention have no row, and are not found: "+
+		unforgotten(std.err, left)
+		terminal.Printf(std.err, "documents that did not change for lifecycle.rowRetention have no row, and are not found: "+
 			"delete them in the sink\n")
 		done.Remaining += len(left.Letters) + left.Unread.Found
 	}
@@ -125,9 +125,9 @@ func (a *app) forget(ctx context.Context, api operate.API, f operate.Forgetting)
 }
 
 // runForget runs the job, with its progress on standard error.
-func (a *app) runForget(ctx context.Context, api operate.API, f operate.Forgetting) (operate.Forgotten, error) {
+func runForget(ctx context.Context, std *streams, api operate.API, f operate.Forgetting) (operate.Forgotten, error) {
 	var lines []operate.ForgetNote
-	state, err := runJob(ctx, a, api, f.Job(api), job.Runner{Dry: f.DryRun}, func(l operate.ForgetNote) {
+	state, err := runJob(ctx, std, api, f.Job(api), job.Runner{Dry: f.DryRun}, func(l operate.ForgetNote) {
 		lines = append(lines, l)
 	})
 	if err != nil {
@@ -147,8 +147,8 @@ func unforgotten(w io.Writer, left operate.GroupPage) {
 	}
 }
 
-func (a *app) forgotten(f operate.Forgotten) error {
-	return a.print(f, func(w io.Writer) {
+func forgotten(std *streams, f operate.Forgotten) error {
+	return std.print(f, func(w io.Writer) {
 		for _, key := range f.Keys {
 			terminal.Printf(w, "%s\n", key)
 		}

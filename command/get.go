@@ -29,7 +29,7 @@ func keyArg(s string) (shard.DocID, error) {
 	return k, nil
 }
 
-func (a *app) getCommand() *cobra.Command {
+func getCommand(std *streams, t *target) *cobra.Command {
 	get := func(api operate.API, ctx context.Context, key shard.DocID) (operate.Document, error) {
 		return api.Get(ctx, key)
 	}
@@ -37,7 +37,7 @@ func (a *app) getCommand() *cobra.Command {
 		Use: "get KEY", Short: "Print a document as its sink holds it", Args: cobra.ExactArgs(1),
 		Long: "Reads the document back from its sink. KEY is <collection>#<id>. Of a collection with several sinks " +
 			"that is the first one's: <collection>@<sink>#<id> is another's.",
-		RunE: question(a, ofKey(get), func(w io.Writer, d operate.Document) {
+		RunE: question(std, t, ofKey(get), func(w io.Writer, d operate.Document) {
 			terminal.Printf(w, "key\t%s#%s\nsink\t%s\nversion\t%s\norder key\t%s\nfence\t%d\nindexed\t%s\n",
 				d.Collection, d.ID, d.Sink, d.Version, d.OrderKey, d.Fence, d.Indexed.Format(time.RFC3339Nano))
 			below(w, string(d.Document))
@@ -49,7 +49,7 @@ func (a *app) getCommand() *cobra.Command {
 	})
 }
 
-func (a *app) explainCommand() *cobra.Command {
+func explainCommand(std *streams, t *target) *cobra.Command {
 	ask := ofKey(func(api operate.API, ctx context.Context, key shard.DocID) (operate.Explanation, error) {
 		return api.Explain(ctx, key)
 	})
@@ -65,10 +65,10 @@ func (a *app) explainCommand() *cobra.Command {
 			"its latest decisions. A deployed stack has them in its functions' logs: --logs reads those of the last " +
 			"hours, with the reader's role. At the log level INFO the logs tell what went wrong and what must be " +
 			"audited, at DEBUG everything. At most 200 lines are shown.",
-		RunE: a.verb(func(c *cobra.Command, api operate.API, args []string) error {
+		RunE: t.verb(func(c *cobra.Command, api operate.API, args []string) error {
 			x, err := ask(api, c.Context(), args)
 			if err == nil {
-				err = a.print(x, func(w io.Writer) { explainAll(w, x) })
+				err = std.print(x, func(w io.Writer) { explainAll(w, x) })
 			}
 			code := explained(x)
 			switch {
@@ -87,20 +87,20 @@ func (a *app) explainCommand() *cobra.Command {
 		exitMissing: "the document is unknown",
 		exitWrong:   "it does not become right by itself: the sentence says what to do",
 	},
-		a.logsFlag("with --aws: also the decisions that the functions logged in the last `DURATION`, such as 3h"),
+		t.logsFlag("with --aws: also the decisions that the functions logged in the last `DURATION`, such as 3h"),
 	)
 }
 
 // logsFlag is the flag --logs.
-func (a *app) logsFlag(usage string) option {
+func (t *target) logsFlag(usage string) option {
 	stack := func(f *pflag.Flag) error {
-		if !f.Changed || a.target.stack {
+		if !f.Changed || t.stack {
 			return nil
 		}
 		return usagef("--logs reads the functions' logs: use it with --aws; a 'lull dev' shows its decisions " +
 			"without it")
 	}
-	return flag("logs", &a.logs, usage, stack, between(&a.logs, time.Minute, maxLogs,
+	return flag("logs", &t.logs, usage, stack, between(&t.logs, time.Minute, maxLogs,
 		fmt.Sprintf("1m to %dh", int(maxLogs.Hours()))))
 }
 

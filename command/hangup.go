@@ -13,11 +13,11 @@ import (
 // untilHungUp ends the context when the reader of standard output has gone, as in `lull dev |
 // head`. The signal would end the process like a kill, without a report, and would leave the
 // temporary folder.
-func (a *app) untilHungUp(ctx context.Context) (context.Context, context.CancelFunc) {
+func (std *streams) untilHungUp(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, stop := context.WithCancel(ctx)
-	if f, ok := terminal.File(a.out); ok {
+	if f, ok := terminal.File(std.out); ok {
 		signal.Ignore(syscall.SIGPIPE)
-		a.out = terminal.NewWriter(hangUp{f, stop})
+		std.out = terminal.NewWriter(hangUp{f, stop})
 	}
 	return ctx, stop
 }

@@ -21,9 +21,9 @@ import (
 
 // runJob runs a job of the stack to its end, or continues it. r needs Rate and Dry only. say prints
 // a line of the answer.
-func runJob[C, L any](ctx context.Context, a *app, api operate.API, j job.Job[C, L], r job.Runner, say func(L),
+func runJob[C, L any](ctx context.Context, std *streams, api operate.API, j job.Job[C, L], r job.Runner, say func(L),
 ) (job.State, error) {
-	shown := a.watchJob()
+	shown := watchJob(std.err)
 	r.Store, r.Clock, r.By, r.Report = api.JobStore(), clock.System{}, whoami(), shown.show
 	state, err := job.Run(ctx, r, j, func(l L) {
 		shown.clear()
@@ -49,9 +49,9 @@ type jobLine struct {
 	drawn    bool // the line is in the terminal
 }
 
-func (a *app) watchJob() *jobLine {
-	f, isFile := terminal.File(a.err)
-	l := &jobLine{to: a.err, said: time.Now()}
+func watchJob(to io.Writer) *jobLine {
+	f, isFile := terminal.File(to)
+	l := &jobLine{to: to, said: time.Now()}
 	if isFile && term.IsTerminal(int(f.Fd())) {
 		l.to, l.terminal = f, true
 	}
@@ -108,14 +108,14 @@ func progressOf(s job.State, ran time.Duration, did int, now time.Time) string {
 	return text
 }
 
-func (a *app) jobsCommand() *cobra.Command {
+func jobsCommand(std *streams, t *target) *cobra.Command {
 	list := func(api operate.API, ctx context.Context, _ []string) ([]job.State, error) { return api.Jobs(ctx) }
 	c := define(&cobra.Command{
 		Use: "jobs", Short: "List the work that runs long, and stop it", Args: cobra.NoArgs,
 		Long: "Lists the jobs that run, and the last ones that ran, with how far they are. A job is work that takes " +
 			"long, such as a backfill. It stores how far it is in the stack's table: after anything that stopped it, " +
 			"the same command continues there, on any machine that has its input. A job runs once at a time.",
-		RunE: question(a, list, func(w io.Writer, all []job.State) {
+		RunE: question(std, t, list, func(w io.Writer, all []job.State) {
 			header(w, "JOB", "STATE", "DONE", "OF", "BEGUN", "SAVED", "BY", "~OUTCOMES")
 			for _, s := range all {
 				terminal.Printf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", s.ID, phaseOf(s, time.Now()), s.Did, totalOf(s),
@@ -128,7 +128,8 @@ func (a *app) jobsCommand() *cobra.Command {
 		exitUsage:  "usage or settings",
 	})
 	c.AddCommand(
-		a.jobOrder(
+		orderCommand(
+			t,
 			func(api operate.API) jobOrder { return api.StopJob },
 			"stop JOB",
 			"Stop a job, so that it can continue later",
@@ -136,7 +137,8 @@ func (a *app) jobsCommand() *cobra.Command {
 				"continues it.",
 			"it stops, or it did not run",
 		),
-		a.jobOrder(
+		orderCommand(
+			t,
 			func(api operate.API) jobOrder { return api.DropJob },
 			"drop JOB",
 			"Forget how far a job is, so that its command begins again",
@@ -150,12 +152,12 @@ func (a *app) jobsCommand() *cobra.Command {
 // jobOrder stops or drops a job.
 type jobOrder = operate.Order[operate.JobOrder]
 
-// jobOrder is a command that gives an order about one job.
-func (a *app) jobOrder(order func(operate.API) jobOrder, use, short, long, ok string,
+// orderCommand is a command that gives an order about one job.
+func orderCommand(t *target, order func(operate.API) jobOrder, use, short, long, ok string,
 ) *cobra.Command {
 	return define(&cobra.Command{
 		Use: use, Short: short, Long: long, Args: cobra.ExactArgs(1),
-		RunE: a.verb(func(c *cobra.Command, api operate.API, args []string) error {
+		RunE: t.verb(func(c *cobra.Command, api operate.API, args []string) error {
 			return order(api)(c.Context(), operate.JobOrder{ID: args[0], By: whoami()})
 		}),
 	}, ends{

@@ -23,13 +23,13 @@ const (
 )
 
 // listCommand lists documents by their rows.
-func (a *app) listCommand() *cobra.Command {
+func listCommand(std *streams, t *target) *cobra.Command {
 	f := operate.DocumentFilter{Limit: 100}
 
 	ask := func(api operate.API, ctx context.Context, _ []string) (operate.DocumentPage, error) {
 		page, err := listed(ctx, api, f)
 		if err == nil {
-			a.noteList(page)
+			noteList(std.err, page)
 		}
 		return page, err
 	}
@@ -39,7 +39,7 @@ func (a *app) listCommand() *cobra.Command {
 			"stack lists what waits or is being written, and with --state what is scheduled or dead. The others " +
 			"would take a scan of the whole table: a line on standard error says so. `lull explain` says more about " +
 			"one document.",
-		RunE: question(a, ask, showDocuments),
+		RunE: question(std, t, ask, showDocuments),
 	}, ends{
 		exitOK: "they were listed, even if there are none", exitFailed: "the stack did not answer",
 		exitUsage: "usage or settings, or an unknown state",
@@ -87,12 +87,12 @@ func listed(ctx context.Context, api operate.API, f operate.DocumentFilter) (ope
 }
 
 // noteList prints to standard error what the list lacks.
-func (a *app) noteList(page operate.DocumentPage) {
+func noteList(w io.Writer, page operate.DocumentPage) {
 	for _, note := range page.Notes {
-		terminal.Printf(a.err, "%s\n", note)
+		terminal.Printf(w, "%s\n", note)
 	}
 	if page.Next != "" {
-		terminal.Printf(a.err, "there are more: --cursor %s\n", page.Next)
+		terminal.Printf(w, "there are more: --cursor %s\n", page.Next)
 	}
 }
 

@@ -49,7 +49,7 @@ type newStack struct {
 }
 
 // newCommand makes the folder of a stack.
-func (a *app) newCommand() *cobra.Command {
+func newCommand(std *streams) *cobra.Command {
 	from, to, stack := "native", defaultKind, ""
 	return define(&cobra.Command{
 		Use: "new DIR", Short: "Write a stack to begin with: settings, example events, how CDK deploys it",
@@ -70,7 +70,7 @@ func (a *app) newCommand() *cobra.Command {
 				return err
 			}
 			answer := map[string]any{"folder": args[0], "files": slices.Sorted(maps.Keys(files))}
-			return a.print(answer, func(w io.Writer) {
+			return std.print(answer, func(w io.Writer) {
 				terminal.Printf(w, "%s is a stack now. Next:\n\n", args[0])
 				if filepath.Clean(args[0]) != "." {
 					terminal.Printf(w, "  cd %s\n", quoted(args[0]))
@@ -85,7 +85,7 @@ func (a *app) newCommand() *cobra.Command {
 		flag("source", &from, "`KIND` of the messages: "+strings.Join(source.Kinds(), ", ")),
 		flag("sink", &to, "`KIND` of the search engine: "+strings.Join(sink.Kinds(), ", ")),
 		flag("stack", &stack, "`NAME` of the stack; without it the name of the folder"),
-		a.target.outputFlag(),
+		std.outputFlag(),
 	)
 }
 

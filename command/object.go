@@ -12,7 +12,7 @@ import (
 	"github.com/lullhq/lull/internal/terminal"
 )
 
-func (a *app) objectCommand() *cobra.Command {
+func objectCommand(std *streams, t *target) *cobra.Command {
 	order := operate.ObjectOrder{}
 	return define(&cobra.Command{
 		Use: "object s3://BUCKET/KEY", Short: "Show how far an object of many documents was read, abort or reset that",
@@ -21,7 +21,7 @@ func (a *app) objectCommand() *cobra.Command {
 			"and a newer object at the same place is read again. --reset takes the sequencer back that was read last, for " +
 			"example a forged one: objects with smaller ones are read again, and none with this one. Audited.",
 		Args: cobra.ExactArgs(1),
-		RunE: question(a, func(api operate.API, ctx context.Context, args []string) (operate.ObjectResult, error) {
+		RunE: question(std, t, func(api operate.API, ctx context.Context, args []string) (operate.ObjectResult, error) {
 			order.Object = args[0]
 			if order.Abort || order.Reset {
 				order.By = whoami()

@@ -11,7 +11,7 @@ import (
 	"github.com/lullhq/lull/internal/terminal"
 )
 
-func (a *app) pauseCommand() *cobra.Command {
+func pauseCommand(std *streams, t *target) *cobra.Command {
 	order := operate.PauseOrder{}
 	show := func(w io.Writer, s operate.PauseChange) {
 		if !s.Changed {
@@ -27,7 +27,7 @@ func (a *app) pauseCommand() *cobra.Command {
 			s.Sink,
 		)
 	}
-	return a.halting(&cobra.Command{
+	return halting(std, t, &cobra.Command{
 		Use: "pause SINK|--all", Short: "Write nothing to a sink until it is resumed",
 		Long: "Nothing is claimed for the sink from the next invocation on: it gets no document, no delete and no " +
 			"ping. Invocations under way end first, within index.timeout. Messages wait in their queue, as while the " +
@@ -41,7 +41,7 @@ func (a *app) pauseCommand() *cobra.Command {
 	}, flag("why", &order.Why, "a `TEXT` for those who find the sink paused; 200 bytes are kept"))
 }
 
-func (a *app) resumeCommand() *cobra.Command {
+func resumeCommand(std *streams, t *target) *cobra.Command {
 	show := func(w io.Writer, s operate.PauseChange) {
 		if !s.Changed {
 			terminal.Printf(w, "%s: was not paused\n", s.Sink)
@@ -49,7 +49,7 @@ func (a *app) resumeCommand() *cobra.Command {
 		}
 		terminal.Printf(w, "%s: resumed. It was %s\n", s.Sink, pausedText(s.Pause))
 	}
-	return a.halting(&cobra.Command{
+	return halting(std, t, &cobra.Command{
 		Use: "resume SINK|--all", Short: "Write to a paused sink again",
 		Long: "What waited for the sink is written at a pace that soon grows, live before bulk. Messages come back " +
 			"to their flights within a third of the pause (bulk: half of it), four minutes at most, and after more than " +
@@ -64,7 +64,7 @@ func (a *app) resumeCommand() *cobra.Command {
 type halt = operate.Operation[operate.PauseOrder, operate.PauseResult]
 
 // halting makes c a command about one sink or all.
-func (a *app) halting(c *cobra.Command, order *operate.PauseOrder, halts func(operate.API) halt,
+func halting(std *streams, t *target, c *cobra.Command, order *operate.PauseOrder, halts func(operate.API) halt,
 	show func(io.Writer, operate.PauseChange), codes ends, more ...option,
 ) *cobra.Command {
 	c.Args = cobra.MaximumNArgs(1)
@@ -78,7 +78,7 @@ func (a *app) halting(c *cobra.Command, order *operate.PauseOrder, halts func(op
 		order.By = whoami()
 		return halts(api)(ctx, *order)
 	}
-	c.RunE = question(a, ask, func(w io.Writer, r operate.PauseResult) {
+	c.RunE = question(std, t, ask, func(w io.Writer, r operate.PauseResult) {
 		for _, s := range r.Sinks {
 			show(w, s)
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/lullhq/lull/internal/terminal"
 )
 
-func (a *app) publishCommand() *cobra.Command {
+func publishCommand(std *streams, t *target) *cobra.Command {
 	var source, lane, group, collection string
 	var example bool
 	return define(&cobra.Command{
@@ -31,12 +31,12 @@ func (a *app) publishCommand() *cobra.Command {
 			"With --example it sends one document of its own, in the form that the settings decode, and prints the " +
 			"message and what to ask next. It needs no file.",
 		Args: cobra.MaximumNArgs(1),
-		RunE: a.verb(func(c *cobra.Command, api operate.API, args []string) error {
+		RunE: t.verb(func(c *cobra.Command, api operate.API, args []string) error {
 			if example {
 				if len(args) > 0 {
 					return usagef("--example: it sends a document of its own, so name no file")
 				}
-				return a.example(c.Context(), api, lane, group, operate.Composition{
+				return publishExample(c.Context(), std, api, lane, group, operate.Composition{
 					Source: source, Collection: shard.Collection(collection),
 				})
 			}
@@ -47,10 +47,10 @@ func (a *app) publishCommand() *cobra.Command {
 			if named {
 				from = args[0]
 			}
-			if _, typed := tty(a.in); from == "-" && typed {
-				terminal.Printf(a.err, "reading messages from this terminal, one in each line: Ctrl-D ends, Ctrl-C stops\n")
+			if _, typed := tty(std.in); from == "-" && typed {
+				terminal.Printf(std.err, "reading messages from this terminal, one in each line: Ctrl-D ends, Ctrl-C stops\n")
 			}
-			in, err := feed.Open(from, a.in)
+			in, err := feed.Open(from, std.in)
 			if err != nil {
 				return usage(err)
 			}
@@ -60,8 +60,8 @@ func (a *app) publishCommand() *cobra.Command {
 				return usagef("standard input is empty: name a FILE, or pipe messages into it, one in each line; " +
 					"--example sends one to try")
 			}
-			a.refusals(total)
-			printed := a.print(total, func(w io.Writer) {
+			refusals(std.err, total)
+			printed := std.print(total, func(w io.Writer) {
 				terminal.Printf(w, "%d messages with %d events sent, %d refused\n", total.Messages, total.Events,
 					len(total.Refused))
 			})
@@ -87,8 +87,10 @@ type exampleSent struct {
 	operate.Published
 }
 
-// example sends a document of lull's own.
-func (a *app) example(ctx context.Context, api operate.API, lane, group string, o operate.Composition) error {
+// publishExample sends a document of lull's own.
+func publishExample(ctx context.Context, std *streams, api operate.API, lane, group string,
+	o operate.Composition,
+) error {
 	o.ID, o.Data = "hello", json.RawMessage(`{"title":"Hello","text":"An example from lull publish --example"}`)
 	m, err := api.Compose(ctx, o)
 	if err != nil {
@@ -110,8 +112,8 @@ func (a *app) example(ctx context.Context, api operate.API, lane, group string, 
 	for i := range done.Refused {
 		done.Refused[i].Message++
 	}
-	a.refusals(done)
-	return sent(len(done.Refused), a.print(exampleSent{m, done}, func(w io.Writer) {
+	refusals(std.err, done)
+	return sent(len(done.Refused), std.print(exampleSent{m, done}, func(w io.Writer) {
 		if len(done.Refused) > 0 {
 			return
 		}
@@ -128,9 +130,9 @@ func (a *app) example(ctx context.Context, api operate.API, lane, group string, 
 }
 
 // refusals prints the messages that were refused.
-func (a *app) refusals(p operate.Published) {
+func refusals(w io.Writer, p operate.Published) {
 	for _, r := range p.Refused {
-		terminal.Printf(a.err, "refused: message %d: %s\n", r.Message, r.Why)
+		terminal.Printf(w, "refused: message %d: %s\n", r.Message, r.Why)
 	}
 }
 

@@ -33,7 +33,7 @@ type rebuildFlags struct {
 	rate, sourceRate          float64
 }
 
-func (a *app) rebuildCommand() *cobra.Command {
+func rebuildCommand(std *streams, t *target) *cobra.Command {
 	f := rebuildFlags{sourceRate: 200, keep: 1}
 	c := define(&cobra.Command{
 		Use: "rebuild COLLECTION", Short: "Build a new index beside the one in use, and put it in its place",
@@ -47,7 +47,7 @@ func (a *app) rebuildCommand() *cobra.Command {
 			"Without an alias, the new index can only take the name of the one in use in the moment in which that is " +
 			"deleted: this needs --drop-old. From then on the name is an alias.",
 		Args: cobra.ExactArgs(1),
-		RunE: a.verb(func(c *cobra.Command, api operate.API, args []string) error {
+		RunE: t.verb(func(c *cobra.Command, api operate.API, args []string) error {
 			order := operate.RebuildOrder{
 				Action: rebuild.Start, Collection: shard.Collection(args[0]), Source: f.source != "",
 				Keep: f.keep,
@@ -80,13 +80,13 @@ func (a *app) rebuildCommand() *cobra.Command {
 					return err
 				}
 				p := operate.RebuildProgress{Sink: step.Sink, Progress: step.Next.Progress}
-				return a.print(p, func(w io.Writer) { a.showDryRun(w, p, order) })
+				return std.print(p, func(w io.Writer) { showDryRun(w, p, order) })
 			}
-			p, err := a.rebuild(c.Context(), api, order)
+			p, err := runRebuild(c.Context(), std, api, order)
 			if err != nil || p.Phase != rebuild.Sourcing {
 				return err
 			}
-			return a.rebuildFromSource(c.Context(), api, p, f)
+			return rebuildFromSource(c.Context(), std, t.aws, api, p, f)
 		}),
 	}, ends{
 		exitOK:      "readers have the new index",
@@ -110,7 +110,7 @@ func (a *app) rebuildCommand() *cobra.Command {
 		flag("sink", &f.sink, "`NAME` of the sink, where the collection has several"),
 		allowFlag(&f.allow),
 	)
-	c.AddCommand(a.rebuildStatusCommand(), a.rebuildResumeCommand(), a.rebuildAbortCommand())
+	c.AddCommand(rebuildStatusCommand(std, t), rebuildResumeCommand(std, t), rebuildAbortCommand(std, t))
 	return c
 }
 
@@ -143,25 +143,24 @@ func indexFile(flag, path string) (json.RawMessage, error) {
 	return text, nil
 }
 
-// rebuild carries out an order, and prints its progress.
-func (a *app) rebuild(ctx context.Context, api operate.API, order operate.RebuildOrder) (p operate.RebuildProgress,
-	err error,
-) {
+// runRebuild carries out an order, and prints its progress.
+func runRebuild(ctx context.Context, std *streams, api operate.API, order operate.RebuildOrder,
+) (p operate.RebuildProgress, err error) {
 	order.By = whoami()
 	j, name, err := operate.RebuildJob(ctx, api, order)
 	if err != nil {
 		return p, err
 	}
-	state, err := runJob(ctx, a, api, j, job.Runner{}, func(p rebuild.Progress) {
+	state, err := runJob(ctx, std, api, j, job.Runner{}, func(p rebuild.Progress) {
 		now := operate.RebuildProgress{Sink: name, Progress: p}
-		if a.target.output == "json" {
-			_ = json.NewEncoder(a.err).Encode(now)
+		if std.output == "json" {
+			_ = json.NewEncoder(std.err).Encode(now)
 			return
 		}
-		terminal.Printf(a.err, "%s  %s\n", time.Now().Format(time.TimeOnly), rebuildText(now))
+		terminal.Printf(std.err, "%s  %s\n", time.Now().Format(time.TimeOnly), rebuildText(now))
 	})
 	if p, err = operate.RebuildResult(name, state, err); err == nil && p.Phase != rebuild.Sourcing {
-		err = a.print(p, func(w io.Writer) { a.showRebuild(w, p) })
+		err = std.print(p, func(w io.Writer) { showRebuild(w, p) })
 		if err == nil && p.Phase == rebuild.Done && p.Left > 0 {
 			err = &exitError{exitRefused, fmt.Errorf("readers have the new index, without %d documents", p.Left)}
 		}
@@ -209,7 +208,7 @@ func rebuildText(p operate.RebuildProgress) string {
 	return text
 }
 
-func (a *app) showDryRun(w io.Writer, p operate.RebuildProgress, order operate.RebuildOrder) {
+func showDryRun(w io.Writer, p operate.RebuildProgress, order operate.RebuildOrder) {
 	terminal.Printf(w, "%s stands for %s, with %d documents\n", p.Name, p.Old, p.Total)
 	terminal.Printf(w, "the new index would be called %s\n", p.New)
 	if !p.Alias {
@@ -221,7 +220,7 @@ func (a *app) showDryRun(w io.Writer, p operate.RebuildProgress, order operate.R
 	fmt.Fprintln(w, "dry run: nothing was changed")
 }
 
-func (a *app) showRebuild(w io.Writer, p operate.RebuildProgress) {
+func showRebuild(w io.Writer, p operate.RebuildProgress) {
 	switch p.Phase {
 	case rebuild.Aborted:
 		terminal.Printf(w, "given up: %s is deleted, %s is as it was\n", p.New, p.Name)
@@ -254,23 +253,25 @@ func (a *app) showRebuild(w io.Writer, p operate.RebuildProgress) {
 }
 
 // rebuildFromSource sends the documents of the source, and then resumes the rebuild.
-func (a *app) rebuildFromSource(ctx context.Context, api operate.API, p operate.RebuildProgress, f rebuildFlags) error {
+func rebuildFromSource(ctx context.Context, std *streams, find credentials, api operate.API,
+	p operate.RebuildProgress, f rebuildFlags,
+) error {
 	o := operate.ResyncOrder{Collection: string(p.Collection), Sink: f.sink}
-	err := a.resync(ctx, api, f.source, o, f.sourceRate)
+	err := runResync(ctx, std, find, api, f.source, o, f.sourceRate)
 	if err != nil {
 		return fmt.Errorf("%w; then `lull rebuild resume`", err)
 	}
-	_, err = a.rebuild(ctx, api, operate.RebuildOrder{Action: rebuild.Resume, Sink: p.Sink})
+	_, err = runRebuild(ctx, std, api, operate.RebuildOrder{Action: rebuild.Resume, Sink: p.Sink})
 	return err
 }
 
-func (a *app) rebuildStatusCommand() *cobra.Command {
+func rebuildStatusCommand(std *streams, t *target) *cobra.Command {
 	ask := func(api operate.API, ctx context.Context, _ []string) ([]operate.RebuildProgress, error) {
 		return api.Rebuilds(ctx)
 	}
 	return define(&cobra.Command{
 		Use: "status", Short: "Say how the rebuilds of the sinks stand", Args: cobra.NoArgs,
-		RunE: question(a, ask, func(w io.Writer, all []operate.RebuildProgress) {
+		RunE: question(std, t, ask, func(w io.Writer, all []operate.RebuildProgress) {
 			if len(all) == 0 {
 				fmt.Fprintln(w, "nothing is being rebuilt")
 			}
@@ -295,8 +296,8 @@ func (a *app) rebuildStatusCommand() *cobra.Command {
 	}, ends{exitOK: "it was said", exitFailed: "the table does not answer", exitUsage: "usage or settings"})
 }
 
-func (a *app) rebuildResumeCommand() *cobra.Command {
-	return a.rebuildOn(rebuild.Resume, &cobra.Command{
+func rebuildResumeCommand(std *streams, t *target) *cobra.Command {
+	return rebuildOn(std, t, rebuild.Resume, &cobra.Command{
 		Use: "resume", Short: "Go on with a rebuild that was interrupted",
 		Long: "Goes on where it was interrupted, killed or stopped by a failure. Where another program drives it, or was " +
 			"killed less than two minutes ago, it says so.",
@@ -307,8 +308,8 @@ func (a *app) rebuildResumeCommand() *cobra.Command {
 	})
 }
 
-func (a *app) rebuildAbortCommand() *cobra.Command {
-	return a.rebuildOn(rebuild.Abort, &cobra.Command{
+func rebuildAbortCommand(std *streams, t *target) *cobra.Command {
+	return rebuildOn(std, t, rebuild.Abort, &cobra.Command{
 		Use: "abort", Short: "Give a rebuild up, and delete its index",
 		Long: "The index in use stays as it is. Once readers have the new one there is nothing to give up: resume " +
 			"ends the rebuild then.",
@@ -319,15 +320,15 @@ func (a *app) rebuildAbortCommand() *cobra.Command {
 }
 
 // rebuildOn makes c a command for the rebuild that is under way.
-func (a *app) rebuildOn(action rebuild.Action, c *cobra.Command, codes ends) *cobra.Command {
+func rebuildOn(std *streams, t *target, action rebuild.Action, c *cobra.Command, codes ends) *cobra.Command {
 	var allow int
 	order := operate.RebuildOrder{Action: action}
 	c.Args = cobra.NoArgs
-	c.RunE = a.verb(func(c *cobra.Command, api operate.API, _ []string) error {
+	c.RunE = t.verb(func(c *cobra.Command, api operate.API, _ []string) error {
 		if c.Flags().Changed("allow") {
 			order.Allow = &allow
 		}
-		_, err := a.rebuild(c.Context(), api, order)
+		_, err := runRebuild(c.Context(), std, api, order)
 		return err
 	})
 	options := []option{flag("sink", &order.Sink, "the `NAME` of the sink, where several are rebuilt")}

@@ -27,7 +27,7 @@ type replayFlags struct {
 	dryRun                       bool
 }
 
-func (a *app) replayCommand() *cobra.Command {
+func replayCommand(std *streams, t *target) *cobra.Command {
 	f := replayFlags{rate: 200}
 	return define(&cobra.Command{
 		Use: "replay --from TIME --to TIME", Short: "Send again what lull received during a time",
@@ -41,8 +41,8 @@ func (a *app) replayCommand() *cobra.Command {
 			"the same time, on any machine. An object that cannot be read is named, and the rest goes on. With -o json " +
 			"each fault is one line, and the last line counts.",
 		Args: cobra.NoArgs,
-		RunE: a.verb(func(c *cobra.Command, api operate.API, _ []string) error {
-			return a.replay(c.Context(), api, f)
+		RunE: t.verb(func(c *cobra.Command, api operate.API, _ []string) error {
+			return runReplay(c.Context(), std, api, f)
 		}),
 	}, ends{
 		exitOK:      "everything that there was to send was sent",
@@ -61,7 +61,7 @@ func (a *app) replayCommand() *cobra.Command {
 	)
 }
 
-func (a *app) replay(ctx context.Context, api operate.API, f replayFlags) error {
+func runReplay(ctx context.Context, std *streams, api operate.API, f replayFlags) error {
 	o, err := f.order()
 	if err != nil {
 		return usage(err)
@@ -70,7 +70,8 @@ func (a *app) replay(ctx context.Context, api operate.API, f replayFlags) error 
 	if f.dryRun {
 		r.Rate = 0
 	}
-	state, err := runJob(ctx, a, api, operate.ReplayJob(api, o, f.from, f.to, r.Rate), r, a.replayLine)
+	state, err := runJob(ctx, std, api, operate.ReplayJob(api, o, f.from, f.to, r.Rate), r,
+		func(l operate.ReplayLine) { replayLine(std, l) })
 	if err != nil {
 		return err
 	}
@@ -82,7 +83,7 @@ func (a *app) replay(ctx context.Context, api operate.API, f replayFlags) error 
 		return &exitError{exitMissing, fmt.Errorf("the archive has nothing from %s to %s", res.From.Format(time.RFC3339),
 			res.To.Format(time.RFC3339))}
 	}
-	if err := a.last(res, func(w io.Writer) { printReplayed(w, res, f.dryRun) }); err != nil {
+	if err := std.last(res, func(w io.Writer) { printReplayed(w, res, f.dryRun) }); err != nil {
 		return err
 	}
 	looked := sum(res.Events)
@@ -118,10 +119,10 @@ func (f replayFlags) order() (operate.ReplayOrder, error) {
 }
 
 // replayLine prints how much there is, or a fault.
-func (a *app) replayLine(l operate.ReplayLine) {
+func replayLine(std *streams, l operate.ReplayLine) {
 	if l.Archive != nil {
 		if l.Archive.Messages > 0 {
-			terminal.Printf(a.err, "%s\n", replayPlan(*l.Archive))
+			terminal.Printf(std.err, "%s\n", replayPlan(*l.Archive))
 		}
 		return
 	}
@@ -129,7 +130,7 @@ func (a *app) replayLine(l operate.ReplayLine) {
 	if l.Message != "" {
 		what = fmt.Sprintf("message %s of %s", l.Message, what)
 	}
-	a.line(l, string(l.Outcome), what, l.Why)
+	std.line(l, string(l.Outcome), what, l.Why)
 }
 
 // replayWords describes the outcomes in words.

@@ -67,9 +67,9 @@ func (s *tape) run(t *testing.T, f replayFlags) (r operate.Replayed, a answer, e
 	t.Helper()
 	var out, errs bytes.Buffer
 	p := newApp(strings.NewReader(""), &out, &errs)
-	p.target.output = "json"
+	p.streams.output = "json"
 	f.rate = 1e6
-	err = failed(p.replay(t.Context(), operatetest.API(s.API, s), f))
+	err = failed(runReplay(t.Context(), &p.streams, operatetest.API(s.API, s), f))
 	a = answer{codeOf(err), out.String(), errs.String()}
 	if lines := strings.Split(strings.TrimSpace(a.out), "\n"); lines[0] != "" {
 		r = decode[operate.Replayed](t, lines[len(lines)-1])
@@ -116,7 +116,7 @@ func TestAReplayPassesOverMessagesFasterThanItSends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, stack := time.Now(), operatetest.API(table(), &tape{})
 		p := newApp(strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{})
-		if err := p.replay(t.Context(), stack, replayFlags{from: "2h", rate: 0.5}); err != nil {
+		if err := runReplay(t.Context(), &p.streams, stack, replayFlags{from: "2h", rate: 0.5}); err != nil {
 			t.Fatal(err)
 		}
 		if took := time.Since(began).Seconds(); took != 6 { // the last step waits for nothing

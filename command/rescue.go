@@ -11,7 +11,7 @@ import (
 	"github.com/lullhq/lull/internal/terminal"
 )
 
-func (a *app) rescueCommand() *cobra.Command {
+func rescueCommand(std *streams, t *target) *cobra.Command {
 	rescue := func(api operate.API, ctx context.Context, args []string) (map[string]flight.ID, error) {
 		r, err := api.Rescue(ctx, flight.ID(args[0]))
 		return map[string]flight.ID{"flight": r.ID}, err
@@ -21,7 +21,7 @@ func (a *app) rescueCommand() *cobra.Command {
 		Long: "Admits and writes what remains of a stuck flight (alarm stuck) from its manifest, without its " +
 			"messages. Documents that have committed this version or a newer one stay as they are. You may " +
 			"rescue a flight twice.",
-		RunE: question(a, rescue, func(w io.Writer, r map[string]flight.ID) {
+		RunE: question(std, t, rescue, func(w io.Writer, r map[string]flight.ID) {
 			terminal.Printf(w, "started flight %s\n", r["flight"])
 		}),
 	}, ends{

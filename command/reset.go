@@ -14,7 +14,7 @@ import (
 	"github.com/lullhq/lull/internal/terminal"
 )
 
-func (a *app) resetCommand() *cobra.Command {
+func resetCommand(std *streams, t *target) *cobra.Command {
 	var to string
 	var may consent
 	var epoch int64
@@ -25,9 +25,9 @@ func (a *app) resetCommand() *cobra.Command {
 			of := uint32(epoch)
 			order.Epoch = &of
 		}
-		err := may.check(a, "a reset")
+		err := may.check(std, "a reset")
 		if err == nil {
-			err = may.ask(ctx, a, fmt.Sprintf("Accept versions of %s from %s on again, although a newer one is committed?", key, to))
+			err = may.ask(ctx, std, fmt.Sprintf("Accept versions of %s from %s on again, although a newer one is committed?", key, to))
 		}
 		if err != nil {
 			return operate.Resetted{}, err
@@ -45,7 +45,7 @@ func (a *app) resetCommand() *cobra.Command {
 			"Nothing is changed while the document is being written or waits for it. KEY is <collection>#<id>. " +
 			"Audited. It asks first: without a terminal it needs --yes.",
 		Args: cobra.ExactArgs(1),
-		RunE: question(a, ofKey(reset), func(w io.Writer, r operate.Resetted) {
+		RunE: question(std, t, ofKey(reset), func(w io.Writer, r operate.Resetted) {
 			if r.GivenBack {
 				terminal.Printf(w, "%s: version %s is accepted again: publish it again\n", r.Key, r.To)
 				return

@@ -20,7 +20,7 @@ import (
 	"github.com/lullhq/lull/internal/terminal"
 )
 
-func (a *app) resyncCommand() *cobra.Command {
+func resyncCommand(std *streams, t *target) *cobra.Command {
 	var o operate.ResyncOrder
 	perSecond := 200.0
 	return define(&cobra.Command{
@@ -32,8 +32,8 @@ func (a *app) resyncCommand() *cobra.Command {
 			"any machine that has the FILE. Another FILE of the same name is refused: its beginning is compared with " +
 			"what was sent. With -o json each refused message is one line, and the last line counts.",
 		Args: cobra.ExactArgs(1),
-		RunE: a.verb(func(c *cobra.Command, api operate.API, args []string) error {
-			return a.resync(c.Context(), api, args[0], o, perSecond)
+		RunE: t.verb(func(c *cobra.Command, api operate.API, args []string) error {
+			return runResync(c.Context(), std, t.aws, api, args[0], o, perSecond)
 		}),
 	}, ends{
 		exitOK:      "everything was sent",
@@ -66,16 +66,17 @@ type resynced struct {
 	Refused  int    `json:"refused"` // messages
 }
 
-func (a *app) resync(ctx context.Context, api operate.API, from string, o operate.ResyncOrder, perSecond float64,
+func runResync(ctx context.Context, std *streams, find credentials, api operate.API, from string,
+	o operate.ResyncOrder, perSecond float64,
 ) (err error) {
-	in := &feed.Reader{Open: func() (*feed.Export, error) { return a.openEvents(ctx, from) }}
+	in := &feed.Reader{Open: func() (*feed.Export, error) { return openEvents(ctx, find, from) }}
 	if _, err := in.At(feed.Spot{}); err != nil { // before a job begins
 		return usage(err)
 	}
 	defer func() { err = errors.Join(err, in.Close()) }()
 	o.Input = path.Base(filepath.ToSlash(from))
-	state, err := runJob(ctx, a, api, operate.ResyncJob(api, o, in, newRun(), perSecond), job.Runner{Rate: perSecond},
-		func(r operate.Refusal) { a.line(r, fmt.Sprintf("refused: message %d: %s", r.Message, r.Why)) })
+	state, err := runJob(ctx, std, api, operate.ResyncJob(api, o, in, newRun(), perSecond), job.Runner{Rate: perSecond},
+		func(r operate.Refusal) { std.line(r, fmt.Sprintf("refused: message %d: %s", r.Message, r.Why)) })
 	if err != nil {
 		return err
 	}
@@ -85,7 +86,7 @@ func (a *app) resync(ctx context.Context, api operate.API, from string, o operat
 	}
 	n := state.Counts
 	answer := resynced{res.Run, n[operate.ResyncSent], n[operate.ResyncEvents], n[operate.ResyncRefused]}
-	return sent(answer.Refused, a.last(answer, func(w io.Writer) {
+	return sent(answer.Refused, std.last(answer, func(w io.Writer) {
 		terminal.Printf(w, "%d messages sent in resync run %s, %d refused\n", answer.Messages, answer.Run, answer.Refused)
 	}))
 }

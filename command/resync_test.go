@@ -88,8 +88,8 @@ func (d *keeper) resync(t *testing.T, from string, o operate.ResyncOrder) (resyn
 	t.Helper()
 	var out, errs bytes.Buffer
 	a := newApp(strings.NewReader(""), &out, &errs)
-	a.target.output, a.aws = "json", d.aws
-	err := failed(a.resync(t.Context(), d.api(t), from, o, 1e6))
+	a.streams.output = "json"
+	err := failed(runResync(t.Context(), &a.streams, d.aws, d.api(t), from, o, 1e6))
 	var r resynced
 	if out.Len() > 0 {
 		r = decode[resynced](t, out.String())

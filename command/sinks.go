@@ -16,30 +16,30 @@ import (
 	"github.com/lullhq/lull/internal/local/buckets"
 	"github.com/lullhq/lull/internal/local/dev"
 	"github.com/lullhq/lull/internal/pipeline/enrich"
-	"github.com/lullhq/lull/internal/pipeline/payload"
 	"github.com/lullhq/lull/internal/seam/clock"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/terminal"
 	"github.com/lullhq/lull/sink"
 	_ "github.com/lullhq/lull/sink/builtin"
 	_ "github.com/lullhq/lull/sink/builtin/local"
-	"github.com/lullhq/lull/source"
 	_ "github.com/lullhq/lull/source/builtin"
 )
 
 // opened has the opened sinks, buckets and services of the settings.
 type opened struct {
+	account sinks.Account // how this process reaches services
+	out     io.Writer     // gets a line when lull waits for a sink
+
 	sinks  map[string]sink.Sink
 	folder *dev.Folder // nil without --data
 	from   time.Time   // the newest known fence; the clock must not be set to an earlier time
 	closes []func()
 
 	enrichers map[shard.Collection]enrich.Caller
-	at        map[string]string                               // where sinks in a folder are, by name
-	untouched []string                                        // sinks that could be prepared, and were not
-	bucketsAt string                                          // where the buckets are; empty for none
-	buckets   *buckets.Folder                                 // nil for none
-	headers   func(source.Headers) (payload.HeadersOf, error) // for fetched documents
+	at        map[string]string // where sinks in a folder are, by name
+	untouched []string          // sinks that could be prepared, and were not
+	bucketsAt string            // where the buckets are; empty for none
+	buckets   *buckets.Folder   // nil for none
 }
 
 // close closes everything, the last first.
@@ -51,19 +51,19 @@ func (o *opened) close() {
 
 // openSinks opens the sinks of the settings in the data folder. Without a data folder, it uses a
 // temporary one, which close removes.
-func (a *app) openSinks(ctx context.Context, cfg *config.Config, f *devFlags) (*opened, error) {
+func openSinks(ctx context.Context, out io.Writer, find credentials, cfg *config.Config, f *devFlags) (*opened, error) {
 	o := &opened{
+		account: sinks.Account{Getenv: os.Getenv, AWS: find}, out: out,
 		sinks: map[string]sink.Sink{}, at: map[string]string{},
-		headers: sinks.Account{Getenv: os.Getenv, AWS: a.aws}.Headers,
 	}
-	if err := a.openInto(ctx, o, cfg, f); err != nil {
+	if err := o.open(ctx, cfg, f); err != nil {
 		o.close()
 		return nil, err
 	}
 	return o, nil
 }
 
-func (a *app) openInto(ctx context.Context, o *opened, cfg *config.Config, f *devFlags) (err error) {
+func (o *opened) open(ctx context.Context, cfg *config.Config, f *devFlags) (err error) {
 	dir := f.data
 	var keepClaim func() error
 	if dir == "" {
@@ -80,11 +80,11 @@ func (a *app) openInto(ctx context.Context, o *opened, cfg *config.Config, f *de
 			at = filepath.Join(dir, name)
 		}
 		o.at[name] = at
-		if err := a.openOne(ctx, o, cfg, name, at, f.prepare); err != nil {
+		if err := o.openOne(ctx, cfg, name, at, f.prepare); err != nil {
 			return sinkError(cfg, name, f, err)
 		}
 	}
-	if o.enrichers, err = a.openEnrichers(ctx, cfg); err != nil {
+	if o.enrichers, err = openEnrichers(ctx, o.account, cfg); err != nil {
 		return err
 	}
 	if err := o.openBuckets(f, dir); err != nil {
@@ -107,14 +107,16 @@ func (a *app) openInto(ctx context.Context, o *opened, cfg *config.Config, f *de
 
 // openOne opens one sink and waits until it answers. With prepare, it prepares the sink for its
 // first document.
-func (a *app) openOne(ctx context.Context, o *opened, cfg *config.Config, name, folder string, prepare bool) error {
-	s, err := a.openSink(ctx, cfg, name, folder)
+func (o *opened) openOne(ctx context.Context, cfg *config.Config, name, folder string, prepare bool) error {
+	account := o.account
+	account.Folder = folder
+	s, err := sinks.Open(ctx, cfg, name, account)
 	if err != nil {
 		return err
 	}
 	o.closes = append(o.closes, func() { closeSink(s) })
 	err = dev.Reach(ctx, clock.System{}, s, cfg.Index.SinkDeadline, func(why error) {
-		terminal.Printf(a.out, "sink %s: %v: lull asks again until it answers\n", name, why)
+		terminal.Printf(o.out, "sink %s: %v: lull asks again until it answers\n", name, why)
 	})
 	if err != nil {
 		return err
@@ -168,15 +170,17 @@ func deployable(cfg *config.Config) []string {
 }
 
 // openSink opens a sink of the settings with the credentials that this process has.
-func (a *app) openSink(ctx context.Context, cfg *config.Config, name, folder string) (sink.Sink, error) {
-	return sinks.Open(ctx, cfg, name, sinks.Account{Getenv: os.Getenv, AWS: a.aws, Folder: folder})
+func openSink(ctx context.Context, find credentials, cfg *config.Config, name string) (sink.Sink, error) {
+	return sinks.Open(ctx, cfg, name, sinks.Account{Getenv: os.Getenv, AWS: find})
 }
 
 // openEnrichers opens the services that enrich documents, for all sinks.
-func (a *app) openEnrichers(ctx context.Context, cfg *config.Config) (map[shard.Collection]enrich.Caller, error) {
+func openEnrichers(ctx context.Context, account sinks.Account, cfg *config.Config) (map[shard.Collection]enrich.Caller,
+	error,
+) {
 	all := map[shard.Collection]enrich.Caller{}
 	for name := range cfg.Sinks {
-		of, err := enrichers.Open(ctx, cfg, name, sinks.Account{Getenv: os.Getenv, AWS: a.aws})
+		of, err := enrichers.Open(ctx, cfg, name, account)
 		if err != nil {
 			return nil, err
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/lullhq/lull/internal/terminal"
 )
 
-func (a *app) statusCommand() *cobra.Command {
+func statusCommand(std *streams, t *target) *cobra.Command {
 	watch, every := false, 2*time.Second
 	return define(&cobra.Command{
 		Use: "status", Short: "Show what waits where, which sinks are healthy, and how many dead letters are parked",
@@ -21,18 +21,18 @@ func (a *app) statusCommand() *cobra.Command {
 			"the flights, the scheduled events and the parked dead letters. Says which sinks are unhealthy and why, " +
 			"and how many messages are put off. A " +
 			"scheduled event is a delayed message in its last quarter of an hour.",
-		RunE: a.verb(func(c *cobra.Command, api operate.API, _ []string) error {
+		RunE: t.verb(func(c *cobra.Command, api operate.API, _ []string) error {
 			if c.Flags().Changed("every") && !watch {
 				return usagef("--every: goes with --watch")
 			}
 			if watch {
-				return a.watchStatus(c.Context(), api, every)
+				return watchStatus(c.Context(), std, api, every)
 			}
 			s, err := api.Status(c.Context())
 			if err != nil {
 				return err
 			}
-			return a.print(s, func(w io.Writer) { showStatus(w, s) })
+			return std.print(s, func(w io.Writer) { showStatus(w, s) })
 		}),
 	}, ends{
 		exitOK: "the stack answered, whatever waits; or Ctrl-C ended --watch", exitFailed: "the stack did not answer",

@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,7 @@ import (
 	"os/user"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -21,16 +21,19 @@ import (
 	"github.com/lullhq/lull/internal/operator/feed"
 	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/terminal"
 )
 
-// target says which stack a command talks to: a `lull dev` by its address, or a deployed stack by
-// its settings.
+// target says which stack a command talks to, and opens it: a `lull dev` by its address, or a
+// deployed stack by its settings.
 type target struct {
 	dev    string
 	stack  bool
 	config string
-	output string
+
+	aws   credentials
+	audit io.Writer     // gets a line for each change of a deployed stack
+	meter *awsMeter     // of the deployed stack; nil before it is opened
+	logs  time.Duration // how far back explain reads the functions' logs, 0 for not at all
 }
 
 // awsEnv makes --aws the default, and devEnv is the default of --dev.
@@ -45,26 +48,11 @@ func (t *target) flags() []option {
 		flag("aws", &t.stack, "talk to the deployed stack of --config, as "+awsEnv+
 			"=1 does; the AWS SDK finds endpoint, region and credentials"),
 		flag("config", &t.config, "with --aws: the `FILE` of settings that was deployed"),
-		t.outputFlag(),
 	}
-}
-
-func (t *target) outputFlag() option {
-	return flag("output,o", &t.output, "`FORMAT` of the answer: table or json")
-}
-
-func (t *target) checkOutput() error {
-	if t.output != "table" && t.output != "json" {
-		return usagef("-o %s: want table or json", t.output)
-	}
-	return nil
 }
 
 // check refuses flags that contradict each other.
 func (t *target) check(f *pflag.FlagSet) error {
-	if err := t.checkOutput(); err != nil {
-		return err
-	}
 	dev, aws := f.Changed("dev"), f.Changed("aws")
 	if dev && aws && t.stack {
 		return usagef("--dev and --aws: choose one stack to talk to")
@@ -99,16 +87,16 @@ func kindsFor(c *cobra.Command) config.Kinds {
 }
 
 // open connects; done closes the connections. It only asks the stack where its queues are.
-func (a *app) open(ctx context.Context, kinds config.Kinds) (api operate.API, done func(), err error) {
-	if !a.target.stack {
+func (t *target) open(ctx context.Context, kinds config.Kinds) (api operate.API, done func(), err error) {
+	if !t.stack {
 		client := &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment}}
-		return (&operate.Client{Base: a.target.dev, HTTP: client}).API(), client.CloseIdleConnections, nil
+		return (&operate.Client{Base: t.dev, HTTP: client}).API(), client.CloseIdleConnections, nil
 	}
-	cfg, err := a.loadConfig(kinds)
+	cfg, err := t.loadConfig(kinds)
 	if err != nil {
 		return api, nil, usage(err)
 	}
-	o, done, err := a.openAWS(ctx, cfg)
+	o, done, err := t.openAWS(ctx, cfg)
 	if err != nil {
 		return api, nil, usage(err)
 	}
@@ -116,8 +104,8 @@ func (a *app) open(ctx context.Context, kinds config.Kinds) (api operate.API, do
 }
 
 // loadConfig reads and validates the settings of --config.
-func (a *app) loadConfig(kinds config.Kinds) (*config.Config, error) {
-	cfg, _, err := yamlfile.CheckAs(a.target.config, kinds)
+func (t *target) loadConfig(kinds config.Kinds) (*config.Config, error) {
+	cfg, _, err := yamlfile.CheckAs(t.config, kinds)
 	if err != nil {
 		return nil, fmt.Errorf("--config: %w", err)
 	}
@@ -128,9 +116,9 @@ func (a *app) loadConfig(kinds config.Kinds) (*config.Config, error) {
 type run = func(c *cobra.Command, args []string) error
 
 // verb runs a command that asks the stack.
-func (a *app) verb(do func(c *cobra.Command, api operate.API, args []string) error) run {
+func (t *target) verb(do func(c *cobra.Command, api operate.API, args []string) error) run {
 	return func(c *cobra.Command, args []string) error {
-		api, done, err := a.open(c.Context(), kindsFor(c))
+		api, done, err := t.open(c.Context(), kindsFor(c))
 		if err != nil {
 			return err
 		}
@@ -140,15 +128,15 @@ func (a *app) verb(do func(c *cobra.Command, api operate.API, args []string) err
 }
 
 // question runs a command that asks the stack one thing and prints the answer, as a table by show.
-func question[A any](a *app, ask func(operate.API, context.Context, []string) (A, error),
+func question[A any](std *streams, t *target, ask func(operate.API, context.Context, []string) (A, error),
 	show func(w io.Writer, answer A),
 ) run {
-	return a.verb(func(c *cobra.Command, api operate.API, args []string) error {
+	return t.verb(func(c *cobra.Command, api operate.API, args []string) error {
 		answer, err := ask(api, c.Context(), args)
 		if err != nil {
 			return err
 		}
-		return a.print(answer, func(w io.Writer) { show(w, answer) })
+		return std.print(answer, func(w io.Writer) { show(w, answer) })
 	})
 }
 
@@ -162,42 +150,6 @@ func ofKey[A any](ask func(operate.API, context.Context, shard.DocID) (A, error)
 		}
 		return ask(api, ctx, key)
 	}
-}
-
-// print writes the answer as JSON, or as a table by f.
-func (a *app) print(v any, f func(w io.Writer)) error {
-	if a.target.output == "json" {
-		enc := json.NewEncoder(a.out)
-		enc.SetIndent("", "  ")
-		enc.SetEscapeHTML(false)
-		return enc.Encode(v)
-	}
-	w := newSheet(a.out, a.look.width(a.out))
-	f(w)
-	return w.Flush()
-}
-
-// line prints a line of an answer that comes line by line: v as JSON, or the cells that are not
-// empty.
-func (a *app) line(v any, cells ...string) {
-	if a.target.output == "json" {
-		_ = json.NewEncoder(a.out).Encode(v) // if this line cannot be printed, the counts still show it
-		return
-	}
-	terminal.Printf(a.out, "%s\n", spaced(cells...))
-}
-
-// last prints the last line of such an answer, or a table by f.
-func (a *app) last(v any, f func(w io.Writer)) error {
-	if a.target.output == "json" {
-		return json.NewEncoder(a.out).Encode(v)
-	}
-	return a.print(v, f)
-}
-
-// spaced joins the cells that are not empty to one line.
-func spaced(cells ...string) string {
-	return strings.Join(slices.DeleteFunc(cells, func(cell string) bool { return cell == "" }), "  ")
 }
 
 // failed gives an error of a stack its exit code.

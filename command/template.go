@@ -23,7 +23,7 @@ type prepared struct {
 
 // installTemplateCommand prepares what a deployment cannot: index templates and tables. It talks to
 // the sinks only, not to an AWS stack.
-func (a *app) installTemplateCommand() *cobra.Command {
+func installTemplateCommand(std *streams, t *target) *cobra.Command {
 	var collections []string
 	show := false
 	return define(&cobra.Command{
@@ -35,7 +35,7 @@ func (a *app) installTemplateCommand() *cobra.Command {
 			"collections, and those that --collection names.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			cfg, err := a.loadConfig(config.KindsLinked)
+			cfg, err := t.loadConfig(config.KindsLinked)
 			if err == nil {
 				err = alsoCollections(cfg, collections)
 			}
@@ -45,7 +45,7 @@ func (a *app) installTemplateCommand() *cobra.Command {
 			done := []prepared{}
 			for _, name := range deployable(cfg) {
 				one := prepared{Sink: name, Collections: cfg.CollectionsOf(name)}
-				did, err := a.prepare(c.Context(), cfg, &one, show)
+				did, err := prepareSink(c.Context(), t.aws, cfg, &one, show)
 				if err != nil {
 					return err
 				}
@@ -53,7 +53,7 @@ func (a *app) installTemplateCommand() *cobra.Command {
 					done = append(done, one)
 				}
 			}
-			return a.print(map[string][]prepared{"sinks": done}, func(w io.Writer) {
+			return std.print(map[string][]prepared{"sinks": done}, func(w io.Writer) {
 				for _, one := range done {
 					if show {
 						terminal.Printf(w, "%s", one.Text)
@@ -72,10 +72,12 @@ func (a *app) installTemplateCommand() *cobra.Command {
 	)
 }
 
-// prepare prepares one sink, or prints what that would send. It returns false for a kind that needs
+// prepareSink prepares one sink, or prints what that would send. It returns false for a kind that needs
 // no preparation.
-func (a *app) prepare(ctx context.Context, cfg *config.Config, one *prepared, show bool) (did bool, err error) {
-	s, err := a.openSink(ctx, cfg, one.Sink, "")
+func prepareSink(ctx context.Context, find credentials, cfg *config.Config, one *prepared, show bool) (did bool,
+	err error,
+) {
+	s, err := openSink(ctx, find, cfg, one.Sink)
 	if err != nil {
 		return false, usage(err)
 	}

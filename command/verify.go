@@ -36,7 +36,7 @@ type verifyFlags struct {
 }
 
 // indexCheckCommand compares and changes nothing.
-func (a *app) indexCheckCommand() *cobra.Command {
+func indexCheckCommand(std *streams, t *target) *cobra.Command {
 	f := &verifyFlags{patience: 2 * time.Minute}
 	return define(&cobra.Command{
 		Use: "check COLLECTION", Short: "Compare a collection in the sink with its rows and with the source",
@@ -46,8 +46,8 @@ func (a *app) indexCheckCommand() *cobra.Command {
 			"or back after its delete, and those that lull did not write. It changes nothing: `lull index repair` does.\n\n" +
 			inMotion,
 		Args: cobra.ExactArgs(1),
-		RunE: a.verb(func(c *cobra.Command, api operate.API, args []string) error {
-			return a.compare(c.Context(), api, *f, args[0])
+		RunE: t.verb(func(c *cobra.Command, api operate.API, args []string) error {
+			return compare(c.Context(), std, t.aws, api, *f, args[0])
 		}),
 	}, ends{
 		exitOK:      "nothing differs; what is in motion is counted",
@@ -62,7 +62,7 @@ func (a *app) indexCheckCommand() *cobra.Command {
 }
 
 // indexRepairCommand compares and repairs.
-func (a *app) indexRepairCommand() *cobra.Command {
+func indexRepairCommand(std *streams, t *target) *cobra.Command {
 	f := &verifyFlags{patience: 2 * time.Minute, Order: verify.Order{Repair: true}}
 	return define(&cobra.Command{
 		Use: "repair COLLECTION", Short: "Repair what differs between a collection, its rows and the source",
@@ -73,8 +73,8 @@ func (a *app) indexRepairCommand() *cobra.Command {
 			"that the sink has lost are only named: the source has to send them again. Each change is audited.\n\n" +
 			inMotion,
 		Args: cobra.ExactArgs(1),
-		RunE: a.verb(func(c *cobra.Command, api operate.API, args []string) error {
-			return a.compare(c.Context(), api, *f, args[0])
+		RunE: t.verb(func(c *cobra.Command, api operate.API, args []string) error {
+			return compare(c.Context(), std, t.aws, api, *f, args[0])
 		}),
 	}, ends{
 		exitOK:      "nothing differs any more; what is in motion is counted",
@@ -116,12 +116,14 @@ func (f *verifyFlags) options() []option {
 }
 
 // compare checks the flags and runs the job.
-func (a *app) compare(ctx context.Context, api operate.API, f verifyFlags, collection string) error {
+func compare(ctx context.Context, std *streams, find credentials, api operate.API, f verifyFlags,
+	collection string,
+) error {
 	if err := f.check(collection); err != nil {
 		return err
 	}
 	if f.wholeAt != "" && f.Repair {
-		if err := f.may.check(a, "the removal of documents"); err != nil {
+		if err := f.may.check(std, "the removal of documents"); err != nil {
 			return err
 		}
 	}
@@ -129,7 +131,7 @@ func (a *app) compare(ctx context.Context, api operate.API, f verifyFlags, colle
 		return err
 	}
 	f.Collection = shard.Collection(collection)
-	return a.verify(ctx, api, f)
+	return runVerify(ctx, std, find, api, f)
 }
 
 // decodes refuses --as if the stack has no such source. Otherwise each line of the export would
@@ -176,15 +178,15 @@ func (f *verifyFlags) check(collection string) error {
 	return nil
 }
 
-// verify runs the job and prints its answer. It asks before it removes documents.
-func (a *app) verify(ctx context.Context, api operate.API, f verifyFlags) error {
+// runVerify runs the job and prints its answer. It asks before it removes documents.
+func runVerify(ctx context.Context, std *streams, find credentials, api operate.API, f verifyFlags) error {
 	v := &verify.Verification{
 		Order: f.Order, Stack: api, Clock: clock.System{}, By: whoami(), Rate: f.rate, Patience: f.patience,
 		Confirmed: f.may.yes,
 	}
 	if f.Export != "" {
 		v.Export = path.Base(filepath.ToSlash(f.Export))
-		v.Open = func() (*feed.Export, error) { return a.openEvents(ctx, f.Export) }
+		v.Open = func() (*feed.Export, error) { return openEvents(ctx, find, f.Export) }
 		in, err := v.Open() // before a job begins
 		if err != nil {
 			return usage(err)
@@ -196,14 +198,15 @@ func (a *app) verify(ctx context.Context, api operate.API, f verifyFlags) error 
 	if _, err := api.Check(ctx, operate.CheckOrder{Collection: f.Collection, Sink: f.Sink}); err != nil {
 		return err // nothing was changed, and no job has begun
 	}
-	sayPrice(ctx, a, api, f)
+	sayPrice(ctx, std.err, api, f)
 	run := func() (job.State, error) {
 		// The next sample has other documents, so a sample does not continue.
-		return runJob(ctx, a, api, v.Job(newRun()), job.Runner{Rate: f.rate, Dry: f.Sample > 0}, a.verifyLine)
+		return runJob(ctx, std, api, v.Job(newRun()), job.Runner{Rate: f.rate, Dry: f.Sample > 0},
+			func(l verify.Line) { verifyLine(std, l) })
 	}
 	state, err := run()
 	if ask := (*verify.Unconfirmed)(nil); errors.As(err, &ask) {
-		err = f.may.ask(ctx, a, fmt.Sprintf("Remove %d of %d documents from the sink, which the export does not have?",
+		err = f.may.ask(ctx, std, fmt.Sprintf("Remove %d of %d documents from the sink, which the export does not have?",
 			ask.Orphans, ask.Documents))
 		if err == nil {
 			v.Confirmed = true
@@ -213,13 +216,13 @@ func (a *app) verify(ctx context.Context, api operate.API, f verifyFlags) error 
 	if err = cmp.Or(err, v.Close()); err != nil {
 		return err
 	}
-	return a.verified(ctx, api, f, state)
+	return verified(ctx, std, api, f, state)
 }
 
 // verifyLine prints a line of the answer.
-func (a *app) verifyLine(l verify.Line) {
+func verifyLine(std *streams, l verify.Line) {
 	if l.Note != "" {
-		terminal.Printf(a.err, "%s\n", l.Note)
+		terminal.Printf(std.err, "%s\n", l.Note)
 		return
 	}
 	cells := []string{fmt.Sprintf("%-11s", l.Difference), string(l.Key)}
@@ -229,11 +232,11 @@ func (a *app) verifyLine(l verify.Line) {
 	if l.Outcome != verify.Found {
 		cells = append(cells, l.Outcome)
 	}
-	a.line(l, append(cells, l.Error)...)
+	std.line(l, append(cells, l.Error)...)
 }
 
 // verified prints the counts, and says by the exit code whether anything differs.
-func (a *app) verified(ctx context.Context, api operate.API, f verifyFlags, state job.State) error {
+func verified(ctx context.Context, std *streams, api operate.API, f verifyFlags, state job.State) error {
 	res, err := f.ResultOf(state)
 	switch {
 	case err != nil:
@@ -246,12 +249,12 @@ func (a *app) verified(ctx context.Context, api operate.API, f verifyFlags, stat
 	}
 	u, err := api.Unsearchable(ctx, operate.UnsearchableQuery{Collection: f.Collection, Sink: f.Sink})
 	if err != nil {
-		terminal.Printf(a.err, "whether all values can be searched is not known: %v\n", err)
+		terminal.Printf(std.err, "whether all values can be searched is not known: %v\n", err)
 	}
 	if u.Documents > 0 {
 		res.Unsearchable = &u
 	}
-	err = a.last(res, func(w io.Writer) { printVerified(w, res) })
+	err = std.last(res, func(w io.Writer) { printVerified(w, res) })
 	switch bad := res.Invalid; {
 	case err != nil:
 	case bad > 0 && res.Orphans > 0:
@@ -298,7 +301,7 @@ func printVerified(w io.Writer, r verify.Result) {
 }
 
 // sayPrice prints how much the run reads of a table that costs money.
-func sayPrice(ctx context.Context, a *app, api operate.API, f verifyFlags) {
+func sayPrice(ctx context.Context, w io.Writer, api operate.API, f verifyFlags) {
 	if api.Size == nil || f.Sample > 0 {
 		return
 	}
@@ -312,7 +315,7 @@ func sayPrice(ctx context.Context, a *app, api operate.API, f verifyFlags) {
 	if f.Export != "" {
 		units += rows * price.ReadUnits(0, true)
 	}
-	terminal.Printf(a.err, "the table has about %d rows (%d MB): reading them costs about $%.2f\n", items,
+	terminal.Printf(w, "the table has about %d rows (%d MB): reading them costs about $%.2f\n", items,
 		(bytes+1<<20-1)>>20, units*price.USEast1.ReadUnits/1e6)
 }
 

@@ -29,9 +29,9 @@ func (a answer) last(t *testing.T) verify.Result {
 func (s *stack) verify(f verifyFlags, api operate.API) answer {
 	var out, errs bytes.Buffer
 	a := newApp(strings.NewReader(""), &out, &errs)
-	a.target.output, a.target.dev = "json", s.url
+	a.streams.output, a.target.dev = "json", s.url
 	f.Collection = "content"
-	err := failed(a.verify(s.t.Context(), api, f))
+	err := failed(runVerify(s.t.Context(), &a.streams, a.target.aws, api, f))
 	if err != nil {
 		fmt.Fprintln(&errs, err)
 	}

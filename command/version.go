@@ -10,15 +10,15 @@ import (
 )
 
 // versionCommand prints which build this is, as --version does.
-func (a *app) versionCommand() *cobra.Command {
+func versionCommand(std *streams) *cobra.Command {
 	return define(&cobra.Command{
 		Use: "version", Short: "Say which build of lull this is", Args: cobra.NoArgs,
 		Long: "Prints the version, the commit, the version of Go and the platform, as --version does. Name them " +
 			"when you report a bug.",
 		RunE: func(*cobra.Command, []string) error {
 			b := version.Of()
-			return a.print(b, func(w io.Writer) { terminal.Printf(w, "lull %s\n", b) })
+			return std.print(b, func(w io.Writer) { terminal.Printf(w, "lull %s\n", b) })
 		},
 	}, ends{exitOK: "it was printed", exitFailed: "the answer could not be written", exitUsage: "usage"},
-		a.target.outputFlag())
+		std.outputFlag())
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/lullhq/lull/internal/terminal"
 )
 
-func (a *app) waitCommand() *cobra.Command {
+func waitCommand(std *streams, t *target) *cobra.Command {
 	var version string
 	var timeout time.Duration
 	var told operate.State // on standard error
@@ -27,7 +27,7 @@ func (a *app) waitCommand() *cobra.Command {
 				if x.State == operate.StateNobody { // the event may have been sent a moment ago
 					x.Sentence = fmt.Sprintf("Nothing is known of %s yet.", key)
 				}
-				terminal.Printf(a.err, "%s\n", x.Sentence)
+				terminal.Printf(std.err, "%s\n", x.Sentence)
 				told = x.State
 			}
 			return done, err
@@ -39,7 +39,7 @@ func (a *app) waitCommand() *cobra.Command {
 			"then it says on standard error what the document waits for, when that changes. Use it behind a publish " +
 			"button.",
 		Args: cobra.ExactArgs(1),
-		RunE: question(a, ofKey(wait), func(w io.Writer, x operate.Explanation) {
+		RunE: question(std, t, ofKey(wait), func(w io.Writer, x operate.Explanation) {
 			terminal.Printf(w, "%s\n",
 				x.Sentence)
 		}),

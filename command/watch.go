@@ -23,13 +23,13 @@ const (
 
 // watchStatus shows the status again and again, until Ctrl-C. Only the first request must succeed.
 // Later the stack may be unreachable for a moment, such as a 'lull dev' that restarts.
-func (a *app) watchStatus(ctx context.Context, api operate.API, every time.Duration) error {
+func watchStatus(ctx context.Context, std *streams, api operate.API, every time.Duration) error {
 	if every < minEvery || every > maxEvery {
 		return usagef("--every %s: want %s to %s", every, minEvery, maxEvery)
 	}
-	show := a.appendStatus
-	if f, ok := tty(a.out); ok && a.target.output == "table" && showColours(f) {
-		show = func(s operate.Status, err error) error { return a.drawStatus(f, every, s, err) }
+	show := func(s operate.Status, err error) error { return appendStatus(std, s, err) }
+	if f, ok := tty(std.out); ok && std.output == "table" && showColours(f) {
+		show = func(s operate.Status, err error) error { return drawStatus(f, std.look, every, s, err) }
 	}
 	var last operate.Status
 	for asked := false; ; asked = true {
@@ -53,14 +53,14 @@ func (a *app) watchStatus(ctx context.Context, api operate.API, every time.Durat
 }
 
 // appendStatus adds a line. Without an answer it says so on standard error.
-func (a *app) appendStatus(s operate.Status, failure error) error {
+func appendStatus(std *streams, s operate.Status, failure error) error {
 	now := time.Now().UTC().Format(time.RFC3339)
 	if failure != nil {
-		terminal.Printf(a.err, "%s  %s\n", now, failure)
+		terminal.Printf(std.err, "%s  %s\n", now, failure)
 		return nil
 	}
-	if a.target.output == "json" {
-		return json.NewEncoder(a.out).Encode(s)
+	if std.output == "json" {
+		return json.NewEncoder(std.out).Encode(s)
 	}
 	var visible, held, delayed int
 	for _, q := range s.Queues {
@@ -79,22 +79,22 @@ func (a *app) appendStatus(s operate.Status, failure error) error {
 	}
 	line := fmt.Sprintf("%d visible, %d held, %d delayed, %d flights, %d scheduled, %d dead letters", visible, held, delayed,
 		s.Flights, s.Scheduled, s.Letters)
-	terminal.Printf(a.out, "%s  %s\n", now, strings.Join(append([]string{line}, sinks...), ", "))
+	terminal.Printf(std.out, "%s  %s\n", now, strings.Join(append([]string{line}, sinks...), ", "))
 	return nil
 }
 
 // drawStatus replaces what is on the screen, line by line, so that nothing flickers.
-func (a *app) drawStatus(f *os.File, every time.Duration, s operate.Status, err error) error {
+func drawStatus(f *os.File, l look, every time.Duration, s operate.Status, err error) error {
 	columns, rows := 0, 1<<10 // for a terminal that does not report its size
 	if c, r, err := term.GetSize(int(f.Fd())); err == nil {
 		columns, rows = c, r
 	}
-	if a.look.wide {
+	if l.wide {
 		columns = 0
 	}
 	var text bytes.Buffer
 	w := terminal.NewWriter(&text)
-	w.Colour(a.look.colour == colourAlways || a.look.colour == colourAuto && welcome(f))
+	w.Colour(l.colour == colourAlways || l.colour == colourAuto && welcome(f))
 	page := newSheet(w, columns)
 	terminal.Printf(page, "%s every %s: Ctrl-C ends it\n", time.Now().Format(time.TimeOnly), every)
 	if err != nil {
