@@ -104,7 +104,7 @@ func (j *Jobbing) renew(before int64) {
 	stuck := map[shard.DocID]bool{}
 	for _, m := range w.unfinished() {
 		for _, e := range m.Entries() {
-			stuck[e.Doc] = stuck[e.Doc] || w.options.Seed%2 == 0 && w.oracle.onlyDropped(m.Flight)
+			stuck[e.Doc] = stuck[e.Doc] || w.options.Seed%2 == 0 && w.oracle.notLost(m.Flight)
 		}
 	}
 	for _, doc := range w.oracle.sorted() {
@@ -139,7 +139,7 @@ func TestEveryDeadLetterIsDroppedWhateverFails(t *testing.T) {
 		sum.add(last)
 		renewed += last.renewed
 		for _, m := range w.unfinished() {
-			if w.oracle.onlyDropped(m.Flight) {
+			if w.oracle.notLost(m.Flight) {
 				kept++
 				if r.Seed%2 == 0 {
 					t.Errorf("seed %d: flight %s stays although newer versions were sent", r.Seed, m.Flight)

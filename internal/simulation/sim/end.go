@@ -106,7 +106,7 @@ func (w *World) checkEnd() {
 		}
 	}
 	for _, m := range w.unfinished() {
-		if !o.onlyDropped(m.Flight) {
+		if !o.notLost(m.Flight) {
 			o.violate("no manifest remains", fmt.Sprintf("%s and perhaps more", m.Flight))
 			break
 		}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"github.com/lullhq/lull/internal/fault"
 	"github.com/lullhq/lull/internal/seam/flight"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -27,22 +28,28 @@ func (o *oracle) given(doc shard.DocID, k shard.OrderKey) bool {
 	return e != nil && e.given && !e.parked && e.dying == 0
 }
 
-// onlyDropped reports whether a flight has no event that is not done, apart from those whose dead
-// letters an operator dropped. A row has one dead version: prune knows nothing of the others.
-func (o *oracle) onlyDropped(id flight.ID) bool {
+// notLost reports whether prune calls a flight stuck although nothing of it is lost. There are two
+// causes. An operator dropped the dead letter of an event: a row has one dead version, and prune
+// knows nothing of the others. Or SQS takes no message for hours, so the message of an event stays
+// in the dead-letter queue, where prune does not look.
+func (o *oracle) notLost(id flight.ID) bool {
 	m, err := o.w.flights.Flights.Get(background, id)
 	if err != nil {
 		return false
 	}
-	dropped := 0
-	for _, e := range m.Entries() {
-		switch row := o.w.table.row(e.Doc); {
-		case row.Committed >= e.Key, row.Dead == e.Key, row.Took(e.Key), o.isDead(e.Doc, e.Key):
-		case o.given(e.Doc, e.Key):
-			dropped++
+	excused := 0
+	for _, entry := range m.Entries() {
+		e := o.events[idOf(entry.Doc, entry.Key)]
+		switch row := o.w.table.row(entry.Doc); {
+		case row.Committed >= entry.Key, row.Dead == entry.Key, row.Took(entry.Key):
+		case e != nil && e.dying > 0 && o.w.away(fault.SQS):
+			excused++
+		case o.isDead(entry.Doc, entry.Key):
+		case o.given(entry.Doc, entry.Key):
+			excused++
 		default:
 			return false
 		}
 	}
-	return dropped > 0
+	return excused > 0
 }

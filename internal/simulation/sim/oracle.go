@@ -355,7 +355,7 @@ func (w *World) noted(v *invocation, n journal.Note) {
 	case journal.DeadLettered:
 		w.oracle.checkDeadLetter(n)
 	case journal.Stuck:
-		if n.Count == 0 || !w.oracle.onlyDropped(flight.ID(n.Flight)) { // only flights have a count
+		if n.Count == 0 || !w.oracle.notLost(flight.ID(n.Flight)) { // only flights have a count
 			w.oracle.violate("nothing is stuck", fmt.Sprintf("%s: %s %s %s", v.Name, n.Doc, n.Flight, n.Detail))
 		}
 	}
