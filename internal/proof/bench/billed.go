@@ -189,10 +189,7 @@ func (m *Meter) turned(express bool) {
 
 // flew bills the time of a finished execution.
 func (m *Meter) flew(d time.Duration, express bool) {
-	m.count(func(c *Counts, u *price.Usage) {
-		c.Flown += d
-		if express {
-			u.ExpressGBSecs += price.ExpressGBSeconds(d)
-		}
-	})
+	if express {
+		m.count(func(_ *Counts, u *price.Usage) { u.ExpressGBSecs += price.ExpressGBSeconds(d) })
+	}
 }

@@ -29,8 +29,7 @@ type Counts struct {
 
 	Manifests     int // flights whose manifest was written to S3
 	ManifestBytes int
-	Small         int           // manifests that would fit into an execution's input
-	Flown         time.Duration // total time of all executions
+	Small         int // manifests that would fit into an execution's input
 }
 
 // Meter delays each operation by its latency, and counts what AWS bills for it. A Meter is safe for

@@ -116,9 +116,6 @@ func axis[T any](name string, values []T, label func(T) string, set func(s *Scen
 	return a
 }
 
-// windowAxis is the index of the batching window in the list of axes.
-const windowAxis = 3
-
 // Axes returns the axes along which the strongest contenders are compared.
 func Axes() []Axis {
 	type times struct{ window, quiet time.Duration }
