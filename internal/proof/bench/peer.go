@@ -91,7 +91,7 @@ func Contenders() []Contender {
 		},
 		{
 			Name: "DelaySeconds", Usual: true, Start: Delayed, Delay: true,
-			About: "as above, and the sink compares no versions.",
+			About: "as DelaySeconds with versions, but the sink compares no versions.",
 			Lacks: "order across batches; quiet; deletes that last; freedom of the producers",
 		},
 	}
