@@ -100,8 +100,13 @@ func Table(rows []Answer) string {
 			engines, says = append(engines, rows[0].Engine), append(says, rows[0].Says)
 			rows = rows[1:]
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", strings.Join(slices.Compact(engines), "; "),
-			strings.Join(slices.Compact(says), "; "), first.outcome(), first.Why)
+		said, outcome := strings.Join(slices.Compact(says), "; "), first.outcome()
+		for _, reason := range []string{first.Put.Reason, first.Delete.Reason} {
+			if quoted := "`" + reason + "`"; reason != "" && strings.Contains(said, quoted) {
+				outcome = strings.ReplaceAll(outcome, " "+quoted, "") // the answer names it already
+			}
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", strings.Join(slices.Compact(engines), "; "), said, outcome, first.Why)
 	}
 	return b.String()
 }
