@@ -31,8 +31,8 @@ type DocumentPage struct {
 	Documents []DocumentLine `json:"documents"`
 	// Next is the cursor of the next page, empty at the end. A page may be empty and have one.
 	Next string `json:"next,omitempty"`
-	// Counts are the documents of the whole stack by state. It is nil if counting them takes a
-	// scan.
+	// Counts are the documents by state, of those that pass the filter without its state. It is nil
+	// if counting them takes a scan.
 	Counts map[State]int `json:"counts,omitempty"`
 	// Notes say what the list cannot show, and why.
 	Notes []string  `json:"notes,omitempty"`
@@ -42,7 +42,8 @@ type DocumentPage struct {
 // DocumentLine describes a document by its row alone, without asking the sink.
 type DocumentLine struct {
 	Key        shard.DocID     `json:"key"`
-	State      State           `json:"state"`
+	State      State           `json:"state"`             // by the table alone: see [Explanation.Listed]
+	Wait       *Wait           `json:"wait,omitempty"`    // why it is not fresh; nil if it waits for nothing
 	Version    string          `json:"version,omitempty"` // the committed one, for people
 	Operation  shard.Operation `json:"operation,omitempty"`
 	Written    time.Time       `json:"written_at,omitzero"` // the last write
@@ -64,8 +65,8 @@ type DocumentLine struct {
 // ListedStates are the states that a list can be filtered by. A row alone says less than [States].
 func ListedStates() []State {
 	return []State{
-		StateWaiting, StateClaimed, StateDead, StateScheduled, StateFresh, StateReset, StateForgotten, StateDropped,
-		StateUnreadable,
+		StateWaiting, StateClaimed, StateDead, StateRedriven, StateScheduled, StateFresh, StateReset, StateFarAhead,
+		StateForgotten, StateDropped, StateUnreadable,
 	}
 }
 
@@ -89,12 +90,13 @@ type catalog struct {
 }
 
 // Documents lists documents page by page, by their rows. If the rows are in memory
-// ([Operator.Rows]), it lists every document by key. Otherwise it lists waiting, dead and scheduled
+// ([Operator.Rows]), it lists every document by key, also one without a row. Otherwise it lists waiting, dead and scheduled
 // documents, found by their flights, dead letters and schedules. It never scans the table.
 func (o *catalog) Documents(ctx context.Context, f DocumentFilter) (DocumentPage, error) {
 	limit, wrong := limited(f.Limit, pageSize, maxPageSize)
 	l := lister{
 		o: o, f: f, now: shard.MicrosOf(o.Clock.Now()), limit: limit, flights: map[flight.ID][]heldEntry{},
+		letters: map[shard.DocID][]Letter{}, planned: map[shard.DocID][]ScheduledEvent{},
 	}
 	l.page = DocumentPage{Documents: []DocumentLine{}, Now: l.now.Time()}
 	err := cmp.Or(wrong, filtered(f.Collection), want(f.State == "" || slices.Contains(ListedStates(), f.State),
@@ -105,7 +107,10 @@ func (o *catalog) Documents(ctx context.Context, f DocumentFilter) (DocumentPage
 	if err := l.list(ctx); err != nil {
 		return l.page, err
 	}
-	return l.page, l.hold(ctx)
+	if err := l.hold(ctx); err != nil {
+		return l.page, err
+	}
+	return l.page, l.explain(ctx)
 }
 
 func joined(states []State) string {
@@ -124,18 +129,22 @@ type lister struct {
 	limit   int
 	page    DocumentPage
 	flights map[flight.ID][]heldEntry // the flights that were read; nil for one that has ended
+	health  map[string]shard.Row      // the health rows that were read, by sink
+	letters map[shard.DocID][]Letter  // the dead letters that were read
+	planned map[shard.DocID][]ScheduledEvent
+	listed  []evidence // of the documents of the page, in their order
 }
 
 func (l *lister) list(ctx context.Context) error {
 	switch {
 	case l.f.Key != "":
 		return l.one(ctx)
-	case l.f.State == StateDead:
+	case l.o.Rows != nil:
+		return l.all(ctx)
+	case l.f.State == StateDead || l.f.State == StateRedriven:
 		return l.dead(ctx)
 	case l.f.State == StateScheduled:
 		return l.scheduled(ctx)
-	case l.o.Rows != nil:
-		return l.all(ctx)
 	case l.f.State == "", l.f.State == StateWaiting, l.f.State == StateClaimed:
 		return l.pending(ctx)
 	}
@@ -144,44 +153,79 @@ func (l *lister) list(ctx context.Context) error {
 	return nil
 }
 
-// line describes a document by its row.
-func (l *lister) line(r shard.Row) DocumentLine {
-	d := DocumentLine{
-		Key: r.Doc, State: listedState(r, l.now), Version: r.Committed.VersionText(), Operation: r.CommittedOp,
-		Written: r.LastWrite.Time(), Attempts: r.Attempts, Refusals: r.Refusals, LastError: r.LastError,
-	}
-	switch d.State {
-	case StateWaiting, StateClaimed:
-		t := l.o.Config.Timing(r.Doc.Collection())
-		d.Pending, d.Began, d.Quiet, d.MaxWait = r.Pending.VersionText(), r.BurstStart.Time(), t.Quiet, t.MaxWait
-		if d.Flight = r.Flight; d.State == StateClaimed {
-			d.LeaseUntil = r.LeaseUntil.Time()
+// look adds to the evidence what a list knows about a document: all but what its sink has.
+func (l *lister) look(r shard.Row, e *evidence) {
+	e.row, e.now, e.letters, e.sink = r, l.now, l.letters[r.Doc], sinkAnswer{why: "a list does not ask it"}
+	for _, p := range l.planned[r.Doc] {
+		// An event that is not newer than the committed version will be stale when its time comes.
+		if k, err := shard.ParseOrderKey(p.OrderKey); err == nil && k > r.Committed {
+			e.planned = append(e.planned, p)
 		}
-	case StateDead:
-		d.Pending = r.Dead.VersionText()
 	}
-	return d
+	e.ahead = l.o.farAhead(r.Committed, l.now.Time())
 }
 
-// listedState derives the state from the row alone.
-func listedState(r shard.Row, now shard.Micros) State {
-	switch {
-	case r.Foreign():
-		return StateUnreadable
-	case r.Pending > r.Committed && r.Leased(now):
-		return StateClaimed
-	case r.Pending > r.Committed:
-		return StateWaiting
-	case r.Dead > r.Committed:
-		return StateDead
-	case r.Committed == "":
-		return StateDropped
-	case r.Committed.IsFloor():
-		return StateReset
-	case r.Committed.IsFinal():
-		return StateForgotten
+// add adds a document to the page if it passes the filter.
+func (l *lister) add(r shard.Row) {
+	e := l.o.evidence(r.Doc)
+	l.look(r, &e)
+	state := e.listed()
+	if state == StateNobody || l.f.State != "" && l.f.State != state || !l.grouped(r) {
+		return
 	}
-	return StateFresh
+	d := DocumentLine{
+		Key: r.Doc, State: state, Version: r.Committed.VersionText(), Operation: r.CommittedOp,
+		Written: r.LastWrite.Time(), Attempts: r.Attempts, Refusals: r.Refusals, LastError: r.LastError,
+	}
+	switch state {
+	case StateWaiting, StateClaimed:
+		d.Pending, d.Began, d.Quiet, d.MaxWait = r.Pending.VersionText(), r.BurstStart.Time(), e.timing.Quiet, e.timing.MaxWait
+		if d.Flight = r.Flight; state == StateClaimed {
+			d.LeaseUntil = r.LeaseUntil.Time()
+		}
+	case StateDead, StateRedriven:
+		d.Pending = e.newest().Version
+	case StateScheduled:
+		d.Pending, d.Due = e.planned[0].Version, e.planned[0].NotBefore
+	}
+	l.page.Documents, l.listed = append(l.page.Documents, d), append(l.listed, e)
+}
+
+// explain says of each document of the page why it is not fresh.
+func (l *lister) explain(ctx context.Context) error {
+	l.health = map[string]shard.Row{}
+	var ids []shard.DocID
+	for i := range l.listed {
+		name := l.o.Config.SinkOf(l.listed[i].row.Doc)
+		if _, known := l.health[name]; !known && l.page.Documents[i].State == StateWaiting {
+			l.health[name], ids = shard.Row{}, append(ids, shard.HealthRow(name))
+		}
+	}
+	if len(ids) > 0 {
+		rows, err := l.o.Shards.Read(ctx, ids, shard.Eventual)
+		if err != nil {
+			return fmt.Errorf("read the health of the sinks: %w", err)
+		}
+		for name := range l.health {
+			l.health[name] = rows[slices.Index(ids, shard.HealthRow(name))]
+		}
+	}
+	for i := range l.listed {
+		e, d := &l.listed[i], &l.page.Documents[i]
+		state := d.State
+		if state == StateWaiting {
+			e.health = l.health[l.o.Config.SinkOf(e.row.Doc)]
+			e.at(l.now, l.o.Config.Retry)
+			for _, h := range l.flights[flight.ID(e.row.Flight)] {
+				if h.Doc == e.row.Doc {
+					e.held = append(e.held, Held{OrderKey: h.Key.String(), Due: h.Due.Time()})
+				}
+			}
+			state, _ = e.verdict()
+		}
+		d.Wait = e.wait(state)
+	}
+	return nil
 }
 
 // wants reports whether a key passes the filter.
@@ -202,84 +246,28 @@ func (l *lister) one(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the row: %w", err)
 	}
-	d := l.line(row)
-	if !row.Exists() {
-		letters, err := l.o.lettersOf(ctx, l.f.Key, deadletter.Parked)
-		if err != nil {
-			return err
-		}
-		planned, _, err := l.o.scheduled(ctx, l.f.Key)
-		switch {
-		case err != nil:
-			return err
-		case len(letters) > 0:
-			d = DocumentLine{Key: l.f.Key, State: StateDead, Pending: letters[0].Version}
-		case len(planned) > 0:
-			d = DocumentLine{
-				Key: l.f.Key, State: StateScheduled, Pending: planned[0].Version, Due: planned[0].NotBefore,
-			}
-		default:
-			return nil
-		}
+	if l.letters[row.Doc], err = l.o.lettersOf(ctx, row.Doc, ""); err != nil {
+		return err
 	}
-	if (l.f.State == "" || l.f.State == d.State) && l.grouped(row) {
-		l.page.Documents = append(l.page.Documents, d)
+	if l.planned[row.Doc], _, err = l.o.scheduled(ctx, row.Doc); err != nil {
+		return err
 	}
+	l.add(row)
 	return nil
 }
 
-// all reads every row in memory, counts it, and keeps the rows of this page in the order of their
-// keys.
-func (l *lister) all(ctx context.Context) error {
-	l.page.Counts = map[State]int{}
-	found := make([]shard.Row, 0, l.limit+2) // one more row says that there is a next page
-	for r := range l.o.Rows {
-		if !r.Doc.IsDocument() {
-			continue
-		}
-		state := listedState(r, l.now)
-		l.page.Counts[state]++
-		if string(r.Doc) <= l.f.Cursor || l.f.State != "" && l.f.State != state || !l.wants(r.Doc) || !l.grouped(r) ||
-			len(found) > l.limit && r.Doc > found[l.limit].Doc {
-			continue
-		}
-		at, _ := slices.BinarySearchFunc(found, r, func(a, b shard.Row) int { return cmp.Compare(a.Doc, b.Doc) })
-		if found = slices.Insert(found, at, r); len(found) > l.limit+1 {
-			found = found[:l.limit+1]
-		}
-	}
-	if len(found) > l.limit {
-		found = found[:l.limit]
-		l.page.Next = string(found[l.limit-1].Doc)
-	}
-	for _, r := range found {
-		l.page.Documents = append(l.page.Documents, l.line(r))
-	}
-	return ctx.Err()
-}
-
-// dead lists the documents of parked dead letters, the oldest ones first.
+// dead lists the documents of dead letters, the oldest ones first.
 func (l *lister) dead(ctx context.Context) error {
-	facts, next, err := l.o.Dead.List(ctx, deadletter.Filter{State: deadletter.Parked, Collection: l.f.Collection},
-		l.f.Cursor, l.limit)
+	state := deadletter.Parked
+	if l.f.State == StateRedriven {
+		state = deadletter.Redriven
+	}
+	facts, next, err := l.o.Dead.List(ctx, deadletter.Filter{State: state, Collection: l.f.Collection}, l.f.Cursor, l.limit)
 	if err != nil {
 		return fmt.Errorf("list dead letters: %w", err)
 	}
 	l.page.Next = next
-	facts = slices.DeleteFunc(facts, func(f deadletter.Facts) bool { return f.Doc == "" || !l.wants(f.Doc) })
-	slices.SortStableFunc(facts, func(a, b deadletter.Facts) int {
-		return cmp.Or(cmp.Compare(a.Doc, b.Doc), cmp.Compare(b.Key, a.Key)) // the newest version of each
-	})
-	facts = slices.CompactFunc(facts, func(a, b deadletter.Facts) bool { return a.Doc == b.Doc })
-	return l.lines(ctx, len(facts), func(i int) shard.DocID { return facts[i].Doc }, func(i int, r shard.Row) {
-		d := l.line(r)
-		if d.State == StateWaiting || d.State == StateClaimed || r.Took(facts[i].Key) ||
-			r.Committed >= facts[i].Key && r.Exists() {
-			return // a newer version is pending or committed
-		}
-		d.State, d.Pending = StateDead, facts[i].Key.VersionText()
-		l.page.Documents = append(l.page.Documents, d)
-	})
+	return l.lines(ctx, l.keep(facts))
 }
 
 // scheduled lists the documents of scheduled events, earliest first.
@@ -289,37 +277,20 @@ func (l *lister) scheduled(ctx context.Context) error {
 		return fmt.Errorf("list scheduled events: %w", err)
 	}
 	l.page.Next = next
-	seen := map[shard.DocID]bool{}
-	kept := items[:0]
-	for _, it := range items {
-		if l.wants(it.Doc) && !seen[it.Doc] {
-			seen[it.Doc], kept = true, append(kept, it)
-		}
-	}
-	return l.lines(ctx, len(kept), func(i int) shard.DocID { return kept[i].Doc }, func(i int, r shard.Row) {
-		d := l.line(r)
-		d.State, d.Pending, d.Due = StateScheduled, kept[i].Key.VersionText(), kept[i].NotBefore
-		l.page.Documents = append(l.page.Documents, d)
-	})
+	return l.lines(ctx, l.plan(items))
 }
 
-// lines reads the rows of n documents.
-func (l *lister) lines(ctx context.Context, n int, doc func(i int) shard.DocID, add func(i int, r shard.Row)) error {
-	if n == 0 {
+// lines reads the rows of documents, and adds them.
+func (l *lister) lines(ctx context.Context, docs []shard.DocID) error {
+	if len(docs) == 0 {
 		return nil
-	}
-	docs := make([]shard.DocID, n)
-	for i := range docs {
-		docs[i] = doc(i)
 	}
 	rows, err := l.o.Shards.Read(ctx, docs, shard.Eventual)
 	if err != nil {
 		return fmt.Errorf("read rows: %w", err)
 	}
-	for i, r := range rows {
-		if l.grouped(r) {
-			add(i, r)
-		}
+	for _, r := range rows {
+		l.add(r)
 	}
 	return nil
 }

@@ -54,11 +54,9 @@ func (l *lister) pending(ctx context.Context) error {
 			l.page.Next = fmt.Sprintf("%s+%d", places[i].flight, places[i].n)
 			return nil
 		}
-		d := l.line(r)
-		if flight.ID(r.Flight) == places[i].flight && !listed[r.Doc] && l.grouped(r) &&
-			(d.State == StateWaiting || d.State == StateClaimed) && (l.f.State == "" || l.f.State == d.State) {
+		if flight.ID(r.Flight) == places[i].flight && !listed[r.Doc] && r.Pending > r.Committed {
 			listed[r.Doc] = true
-			l.page.Documents = append(l.page.Documents, d)
+			l.add(r)
 		}
 	}
 	switch n := len(places); {

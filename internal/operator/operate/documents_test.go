@@ -67,7 +67,10 @@ func TestDocumentsAreListedByStateWithoutAScan(t *testing.T) {
 		note     string // of a deployed stack
 	}{
 		"all": {
-			memory:   []string{"content#dead dead 3", "content#fresh fresh", "content#waits waiting 4"},
+			memory: []string{
+				"content#dead dead 3", "content#fresh fresh", "content#later scheduled 5", "content#rowless dead 7",
+				"content#waits waiting 4",
+			},
 			deployed: []string{"content#waits waiting 4"}, note: cannot,
 		},
 		"what waits": {
@@ -206,6 +209,67 @@ func TestAWaitingDocumentSaysWhenItIsDueAndHowMuchWaits(t *testing.T) {
 		if err != nil || rows.Counts[operate.StateWaiting] != 1 || len(rows.Counts) != 1 {
 			t.Errorf("counts %v, %v", rows.Counts, err)
 		}
+	})
+}
+
+// Each document is counted in one state, and a list by that state has it. So the counts do not
+// contradict the lists.
+func TestTheCountsAreThoseOfTheLists(t *testing.T) {
+	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
+		g.documents()
+		g.Rows = g.rig.Shards.All()
+		for _, filter := range []operate.DocumentFilter{{}, {State: operate.StateFresh}, {Contains: "e"}, {Collection: "far"}} {
+			counts := usecasetest.Must(api.Documents(t.Context(), filter))(t).Counts
+			sum := 0
+			for _, state := range operate.ListedStates() {
+				f := filter
+				f.State = state
+				lines, _ := listed(t, api, f)
+				if len(lines) != counts[state] {
+					t.Errorf("%+v: %d documents are %s, and %d are listed", filter, counts[state], state, len(lines))
+				}
+				sum += counts[state]
+			}
+			filter.State = ""
+			if all, _ := listed(t, api, filter); len(all) != sum {
+				t.Errorf("%+v: %d documents are counted, and %d are listed: %q", filter, sum, len(all), all)
+			}
+		}
+	})
+}
+
+// A list and the explanation of a document have one definition of its state, and of the cause why
+// it waits.
+func TestAListSaysWhyADocumentWaitsAsItsExplanationDoes(t *testing.T) {
+	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
+		g.documents()
+		same := func(key shard.DocID, state operate.State, cause string) {
+			t.Helper()
+			for _, g.Rows = range []iter.Seq[shard.Row]{nil, g.rig.Shards.All()} {
+				x := usecasetest.Must(api.Explain(t.Context(), key))(t)
+				p := usecasetest.Must(api.Documents(t.Context(), operate.DocumentFilter{Key: key}))(t)
+				d := p.Documents[0]
+				if x.State != state || d.State != x.Listed || d.Wait == nil || *d.Wait != *x.Wait || d.Wait.State != state ||
+					d.Wait.Cause != cause {
+					t.Errorf("%s: the list says %s, %+v; the explanation %s, %s, %+v; want %s because it %q", key, d.State, d.Wait,
+						x.Listed, x.State, x.Wait, state, cause)
+				}
+			}
+		}
+		same("content#dead", operate.StateDead, "dead letter: rejected")
+		same("content#rowless", operate.StateDead, "dead letter: contract")
+		same("content#later", operate.StateScheduled, "version 5 is scheduled")
+		same("content#waits", operate.StateWaiting, "waits until it is quiet")
+		now := micros()
+		g.rig.Write(shard.Write{Doc: shard.HealthRow("search"), Update: []shard.Action{
+			{Verb: shard.Set, Attr: shard.AttrOpenUntil, Val: shard.Value{
+				Kind: shard.KindNumber, Num: int64(now.Add(time.Minute)),
+			}},
+			{Verb: shard.Set, Attr: shard.AttrLastError, Val: shard.Value{Kind: shard.KindString, Text: "no_connection"}},
+		}})
+		same("content#waits", operate.StateOpen, "waits for the sink, which is unhealthy (no_connection)")
+		usecasetest.Must(api.Pause(t.Context(), operate.PauseOrder{Sink: "search", By: "ann", Why: "upgrade"}))(t)
+		same("content#waits", operate.StatePaused, "waits for the sink, which ann paused (upgrade)")
 	})
 }
 

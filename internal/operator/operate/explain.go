@@ -18,6 +18,8 @@ type Explanation struct {
 	Key       shard.DocID      `json:"key"`
 	Sink      string           `json:"sink"`
 	State     State            `json:"state"`
+	Listed    State            `json:"listed"`           // the state in a list, which asks no sink
+	Wait      *Wait            `json:"wait,omitempty"`   // why it is not fresh; nil if it waits for nothing
 	Known     bool             `json:"known"`            // lull knows something about it, in the sink or elsewhere
 	Row       map[string]any   `json:"row"`              // order keys in print, times as text
 	InSink    string           `json:"in_sink"`          // the version in the sink, "" for none, "unknown: why"
@@ -103,10 +105,7 @@ func (o *explainer) Explain(ctx context.Context, key shard.DocID) (Explanation, 
 
 func (o *explainer) explain(ctx context.Context, key shard.DocID) (x Explanation, err error) {
 	name := o.Config.SinkOf(key)
-	e := evidence{
-		timing: o.Config.Timing(key.Collection()), visibility: o.Config.Queues.Visibility, collection: key.Collection(),
-		patience: o.Config.Lease(name) + 2*time.Second, ceiling: o.Config.Ceiling(name),
-	}
+	e := o.evidence(key)
 	if err := o.look(ctx, key, name, &e); err != nil {
 		return x, err
 	}
@@ -126,12 +125,11 @@ func (o *explainer) explain(ctx context.Context, key shard.DocID) (x Explanation
 			e.planned = append(e.planned, p)
 		}
 	}
-	e.now = shard.MicrosOf(o.Clock.Now())
-	e.putOff = putOffUntil(o.Config.Retry, e.health, e.now)
-	if e.away = o.Config.Retry.Away(e.health, e.now); e.away || !e.row.Exists() || !e.putOff.IsZero() {
+	e.at(shard.MicrosOf(o.Clock.Now()), o.Config.Retry)
+	if e.away || !e.row.Exists() || !e.putOff.IsZero() {
 		e.undecoded, _ = o.waiting(ctx, name, "") // without the count if the queues cannot be read
 	}
-	e.ahead = o.farAhead(e.row.Committed)
+	e.ahead = o.farAhead(e.row.Committed, e.now.Time())
 	x = Explanation{
 		Key: key, Sink: name, Row: Readable(e.row),
 		Committed: e.row.Committed.String(), Pending: e.row.Pending.String(),
@@ -148,6 +146,7 @@ func (o *explainer) explain(ctx context.Context, key shard.DocID) (x Explanation
 		}
 	}
 	x.State, x.Sentence = e.verdict()
+	x.Listed, x.Wait = e.listed(), e.wait(x.State)
 	x.Known = x.State != StateNobody
 	return x, nil
 }
@@ -204,61 +203,6 @@ func (o *explainer) askSink(ctx context.Context, row shard.Row, key shard.DocID,
 	}
 	return a
 }
-
-// farAhead says why a committed version is so high that every later version is stale; empty if it
-// is not. It takes the widest bounds of all sources, because a row does not say which source an
-// event came from.
-func (o *explainer) farAhead(k shard.OrderKey) string {
-	p, err := k.Parts()
-	if err != nil {
-		return ""
-	}
-	var ahead time.Duration
-	for _, s := range o.Config.Sources {
-		ahead = max(ahead, s.MaxAhead)
-	}
-	latest, err := shard.TimeVersion(o.Clock.Now().Add(ahead))
-	switch began := p.Run.Time(); {
-	case err == nil && p.Version.Class() == shard.ClassTime && p.Version.Compare(latest) > 0:
-		return "it is a time that has not come"
-	case p.Run != (shard.Run{}) && began.After(o.Clock.Now().Add(time.Hour)):
-		return fmt.Sprintf("its resync run is to begin at %s", began.UTC().Format(time.RFC3339))
-	case o.aboveAll(p.Version):
-		return "it is above maxVersion of every source of its class"
-	case p.Version.Class() == shard.ClassInt && !o.longVersions() && len(p.Version.Text()) > maxDigits:
-		return fmt.Sprintf("it has %d digits", len(p.Version.Text()))
-	}
-	return ""
-}
-
-// aboveAll reports whether a version is above maxVersion of every source that has its class.
-func (o *explainer) aboveAll(v shard.Version) bool {
-	of, above := 0, 0
-	for _, s := range o.Config.Sources {
-		if string(s.Class) != v.Class().String() {
-			continue
-		}
-		of++
-		if greatest, err := shard.ParseVersion(v.Class(), s.MaxVersion); err == nil && v.Compare(greatest) > 0 {
-			above++
-		}
-	}
-	return of > 0 && above == of
-}
-
-// longVersions reports whether a source has versions of more than 64 bits: the sequence numbers of
-// DynamoDB Streams have 21 to 40.
-func (o *explainer) longVersions() bool {
-	for _, s := range o.Config.Sources {
-		if s.Kind == "dynamodb-stream" {
-			return true
-		}
-	}
-	return false
-}
-
-// maxDigits is how many digits a counter of 64 bits has. Only DynamoDB Streams needs more.
-const maxDigits = 20
 
 // held lists the messages about the row's document in its flight, newest version first. There are
 // none if the flight has ended.

@@ -40,19 +40,68 @@ type sinkAnswer struct {
 	at      time.Time
 }
 
+// listed returns the state by the table alone. A list shows it, and [evidence.verdict] begins with it.
+func (e *evidence) listed() State {
+	r := e.row
+	if !r.Exists() {
+		return e.listedRowless()
+	}
+	newest := newestLetter(r, e.letters)
+	switch {
+	case r.Foreign():
+		return StateUnreadable
+	case r.Pending > r.Committed && r.Leased(e.now):
+		return StateClaimed
+	case r.Pending > r.Committed:
+		return StateWaiting
+	case newest != nil && newest.State == deadletter.Redriven:
+		return StateRedriven
+	case newest != nil:
+		return StateDead
+	case r.Committed == "" && len(e.planned) > 0:
+		return StateScheduled
+	case r.Committed == "":
+		return StateDropped
+	case r.Committed.IsFloor():
+		return StateReset
+	case r.Committed.IsFinal():
+		return StateForgotten
+	case e.ahead != "":
+		return StateFarAhead
+	case len(e.planned) > 0:
+		return StateScheduled
+	}
+	return StateFresh
+}
+
+func (e *evidence) listedRowless() State {
+	n := len(e.letters)
+	switch {
+	case len(e.planned) > 0:
+		return StateScheduled
+	case n > 0 && e.letters[n-1].State == deadletter.Redriven:
+		return StateRedriven
+	case n > 0:
+		return StateDead
+	case e.sink.found:
+		return StateCollected
+	}
+	return StateNobody
+}
+
 // verdict returns the state, and a few sentences that say why the document is as fresh as it is.
 func (e *evidence) verdict() (State, string) {
-	switch r := e.row; {
-	case r.Foreign():
-		return StateUnreadable, "Its row has a newer schema than this program: update lull."
-	case r.Pending > r.Committed:
-		return e.onItsWay()
-	}
+	listed := e.listed()
 	decide := e.resting
-	if !e.row.Exists() {
+	switch {
+	case listed == StateUnreadable:
+		return listed, "Its row has a newer schema than this program: update lull."
+	case listed == StateClaimed || listed == StateWaiting:
+		return e.onItsWay()
+	case !e.row.Exists():
 		decide = e.rowless
 	}
-	state, text := decide()
+	state, text := decide(listed)
 	if (e.away || e.health.PausedAt != 0) && e.undecoded > 0 {
 		// Messages that are not decoded may be about any document.
 		why := "the sink is away for long"
@@ -220,24 +269,24 @@ func (e *evidence) due(k shard.OrderKey) time.Time {
 }
 
 // rowless is for a document without a row.
-func (e *evidence) rowless() (State, string) {
+func (e *evidence) rowless(listed State) (State, string) {
 	last := func() Letter { return e.letters[len(e.letters)-1] }
 	switch {
-	case len(e.planned) > 0:
-		return StateScheduled, "No event of this document was judged yet." + e.plans()
-	case len(e.letters) > 0 && last().State == deadletter.Redriven:
-		return StateRedriven, fmt.Sprintf(
+	case listed == StateScheduled:
+		return listed, "No event of this document was judged yet." + e.plans()
+	case listed == StateRedriven:
+		return listed, fmt.Sprintf(
 			"Nothing was ever committed: its dead letter (%s) was redriven at %s and is judged when it is received.",
 			last().Reason, last().Redriven.UTC().Format(clockLayout))
 	case len(e.letters) == 1:
-		return StateDead, fmt.Sprintf("Nothing was ever committed: its only event is a dead letter (%s).",
+		return listed, fmt.Sprintf("Nothing was ever committed: its only event is a dead letter (%s).",
 			e.letters[0].Reason)
-	case len(e.letters) > 1:
-		return StateDead, fmt.Sprintf(
+	case listed == StateDead:
+		return listed, fmt.Sprintf(
 			"Nothing was ever committed: its only events are %d dead letters, the last for %s.", len(e.letters),
 			last().Reason)
-	case e.sink.found:
-		return StateCollected, fmt.Sprintf(
+	case listed == StateCollected:
+		return listed, fmt.Sprintf(
 			"The sink holds version %s since %s, and its row is gone: it was collected, because nothing came for as "+
 				"long as rows are kept, or the table lost it. The next event begins a new row.", e.sink.version,
 			e.sink.at.UTC().Format(clockLayout))
@@ -249,7 +298,7 @@ func (e *evidence) rowless() (State, string) {
 	if e.undecoded > 0 && !e.away {
 		text += fmt.Sprintf(" Its sink's queues hold %d messages, and one of them may be about it.", e.undecoded)
 	}
-	return StateNobody, text
+	return listed, text
 }
 
 // plans says what is scheduled.
@@ -268,37 +317,35 @@ func (e *evidence) plans() string {
 func (e *evidence) unasked() string { return "The sink was not asked (" + e.sink.why + ")." }
 
 // resting is for a row that has nothing pending.
-func (e *evidence) resting() (State, string) {
+func (e *evidence) resting(listed State) (State, string) {
 	r := e.row
-	newest := newestLetter(r, e.letters)
 	switch {
-	case newest != nil:
-		return e.dead(newest)
-	case r.Committed == "" && len(e.planned) > 0:
-		return StateScheduled, "Nothing is committed." + e.plans()
-	case r.Committed == "" && e.sink.found:
-		return StateDropped, fmt.Sprintf("Nothing is committed and nothing is pending: its version is a dead letter that "+
+	case listed == StateDead || listed == StateRedriven:
+		return listed, e.dead(listed, newestLetter(r, e.letters))
+	case listed == StateScheduled && r.Committed == "":
+		return listed, "Nothing is committed." + e.plans()
+	case listed == StateDropped && e.sink.found:
+		return listed, fmt.Sprintf("Nothing is committed and nothing is pending: its version is a dead letter that "+
 			"was dropped. The sink holds version %s all the same: publish a newer one.", e.sink.version)
-	case r.Committed == "":
-		return StateDropped, "Nothing is committed and nothing is pending: its version is a dead letter that was dropped."
-	case r.Committed.IsFloor():
-		return StateReset, fmt.Sprintf("It was reset: versions from %s on are accepted again, and none was committed since. "+
+	case listed == StateDropped:
+		return listed, "Nothing is committed and nothing is pending: its version is a dead letter that was dropped."
+	case listed == StateReset:
+		return listed, fmt.Sprintf("It was reset: versions from %s on are accepted again, and none was committed since. "+
 			"Publish the newest one.%s", r.Committed.VersionText(), e.plans())
 	}
-	state, text := e.compare()
-	if state == StateFresh && r.Committed.IsFinal() {
-		return StateForgotten, fmt.Sprintf("It was forgotten at %s. Every version of it is refused until about %s, or until "+
+	switch state, text := e.compare(); {
+	case state != StateFresh:
+		return state, text + e.plans()
+	case listed == StateForgotten:
+		return listed, fmt.Sprintf("It was forgotten at %s. Every version of it is refused until about %s, or until "+
 			"`lull reset`.", clockText(r.LastWrite), time.Unix(r.ExpiresAt, 0).UTC().Format(time.RFC3339))
-	}
-	if state == StateFresh && e.ahead != "" {
-		return StateFarAhead, fmt.Sprintf(
+	case listed == StateFarAhead:
+		return listed, fmt.Sprintf(
 			"The committed version %s is far ahead: %s. Every later version of the document is stale until it exceeds "+
 				"that one, or until `lull reset`.%s", r.Committed.VersionText(), e.ahead, e.plans())
+	default:
+		return listed, text + e.plans()
 	}
-	if state == StateFresh && len(e.planned) > 0 {
-		state = StateScheduled
-	}
-	return state, text + e.plans()
 }
 
 // compare compares the sink's answer with the committed version.
@@ -345,7 +392,7 @@ func (e *evidence) compare() (State, string) {
 }
 
 // dead is for a row whose newest version is a dead letter.
-func (e *evidence) dead(newest *Letter) (State, string) {
+func (e *evidence) dead(listed State, newest *Letter) string {
 	r := e.row
 	now, then := "Nothing is in the sink",
 		"an older good version follows by itself if one is held; otherwise fix the cause and `lull dead redrive`"
@@ -364,12 +411,12 @@ func (e *evidence) dead(newest *Letter) (State, string) {
 	if r.Committed == "" {
 		what = "version"
 	}
-	if newest.State == deadletter.Redriven {
-		return StateRedriven, fmt.Sprintf(
+	if listed == StateRedriven {
+		return fmt.Sprintf(
 			"%s; %s %s, a dead letter (%s), was redriven at %s and is judged when it is received.%s", now, what,
 			newest.Version, newest.Reason, newest.Redriven.UTC().Format(clockLayout), e.plans())
 	}
-	return StateDead, fmt.Sprintf("%s; %s %s is a dead letter (%s): %s.%s", now, what, newest.Version, newest.Reason,
+	return fmt.Sprintf("%s; %s %s is a dead letter (%s): %s.%s", now, what, newest.Version, newest.Reason,
 		then, e.plans())
 }
 
