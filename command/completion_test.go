@@ -41,7 +41,7 @@ func TestShellsComplete(t *testing.T) {
 		{line: []string{"sta"}, want: []string{"status"}},
 		{line: []string{"dead", "list", "--reason", "version"}, want: []string{"version_invalid", "version_class_mismatch"}},
 		{line: []string{"dead", "list", "--state", ""}, want: []string{"parked", "redriven"}},
-		{line: []string{"list", "--state", "f"}, want: []string{"fresh", "forgotten"}},
+		{line: []string{"list", "--state", "f"}, want: []string{"fresh", "far_ahead", "forgotten"}},
 		{line: []string{"publish", "--lane", ""}, want: []string{"live", "bulk"}},
 		{line: []string{"status", "-o", ""}, want: []string{"table", "json"}},
 		{line: []string{"status", "--color", "a"}, want: []string{"auto", "always"}},

@@ -35,7 +35,7 @@ func listCommand(std *streams, t *target) *cobra.Command {
 	}
 	return define(&cobra.Command{
 		Use: "list", Short: "List documents by state, collection and key", Args: cobra.NoArgs,
-		Long: "Lists documents by their rows, without asking their sinks. A 'lull dev' lists every row. A deployed " +
+		Long: "Lists documents by their rows, without asking their sinks. A 'lull dev' lists every document. A deployed " +
 			"stack lists what waits or is being written, and with --state what is scheduled or dead. The others " +
 			"would take a scan of the whole table: a line on standard error says so. `lull explain` says more about " +
 			"one document.",

@@ -22,8 +22,8 @@ func TestDocumentsAreListed(t *testing.T) {
 		return strings.Join(all, ", ")
 	}
 	for want, args := range map[string][]string{
-		"content#graz fresh, content#vienna fresh, news#gone fresh, news#other fresh": nil,
-		"content#graz fresh, content#vienna fresh":                                    {"--state", "fresh", "--contains", "content#"},
+		"content#graz fresh, content#linz dead, content#vienna fresh, news#gone fresh, news#other fresh": nil,
+		"content#graz fresh, content#vienna fresh":                                                       {"--state", "fresh", "--contains", "content#"},
 		"content#linz dead":                 {"--state", "dead"},
 		"":                                  {"--state", "waiting"},
 		"news#gone fresh, news#other fresh": {"--collection", "news"},
@@ -34,7 +34,7 @@ func TestDocumentsAreListed(t *testing.T) {
 			t.Errorf("%v: got %s, want %s", args, got, want)
 		}
 	}
-	a := s.ask("list", "--limit", "2")
+	a := s.ask("list", "--limit", "3")
 	a.want(t, "a part", exitOK, "KEY ", "content#vienna  fresh  1")
 	_, cursor, more := strings.Cut(a.errors, "there are more: --cursor ")
 	if !more || keys("--cursor", strings.TrimSpace(cursor)) != "news#gone fresh, news#other fresh" {

@@ -3,6 +3,7 @@
 package browser
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -52,6 +53,56 @@ func TestTheFocusStaysWhereItIsWhileNumbersChange(t *testing.T) {
 	s.publish(`{"type":"doc.changed","subject":"first","sequence":"1","data":{}}`)
 	p.until(`[...document.querySelectorAll(".chip")].some((c) => /fresh 1/.test(c.textContent)) &&
 		document.activeElement.matches(".chip") && /waiting 0/.test(document.activeElement.textContent)`)
+	p.quiet()
+}
+
+// chips are the filters by state, as "name count".
+const chips = `[...document.querySelectorAll(".chip")].map((c) => c.textContent)`
+
+// The filters count what the lists have, and a list keeps the counts of the others. A document has
+// the same state, and waits for the same cause, in the list and on its page.
+func TestADocumentHasOneStateEverywhere(t *testing.T) {
+	t.Parallel()
+	s := start(t, seed())
+	s.written(seeded)
+	s.breakSink()
+	s.publish(put("page-01", "7", "It waits", "") + put("page-02", "7", "It waits", ""))
+	p := open(t, s.address)
+	p.load("#/documents")
+	p.until(`(` + chips + `).includes("waiting 3")`)
+	counts := func() (all, sum int) {
+		for i, n := range value[[]int](p, chips+`.map((c) => Number(c.match(/[0-9,]+$/)?.[0]))`) {
+			if i == 0 {
+				all = n
+			} else {
+				sum += n
+			}
+		}
+		return all, sum
+	}
+	if all, sum := counts(); all != 42 || sum != all {
+		t.Errorf("all counts %d, and the states %d, want 42", all, sum)
+	}
+	for chip, rows := range map[string]int{"dead": 1, "waiting": 3, "fresh": 38} {
+		p.click(".chip", chip)
+		p.until(fmt.Sprintf(`document.querySelectorAll("main tbody tr").length === %d && document.querySelector(".chip[aria-current]").textContent === "%s %d"`,
+			rows, chip, rows))
+		if all, sum := counts(); all != 42 || sum != all {
+			t.Errorf("%s: all counts %d, and the states %d, want 42", chip, all, sum)
+		}
+	}
+	p.visit("#/documents?state=waiting")
+	const cause = "waits for the sink, which is unhealthy"
+	p.until(`[...document.querySelectorAll("main tbody tr")].every((r) => r.innerText.includes("` + cause + `") && /next try (in|now)/.test(r.innerText))`)
+	for _, theme := range []string{"light", "dark"} {
+		p.theme(theme)
+		p.accessible("waiting, " + theme)
+	}
+	p.fits("waiting")
+	p.visit("#/documents/content%23page-01")
+	p.until(`document.querySelector(".sentence .tag").textContent === "waiting" && document.querySelector(".sentence .bars").innerText.startsWith("` + cause + `")`)
+	p.accessible("a document that waits")
+	p.fits("a document that waits")
 	p.quiet()
 }
 

@@ -116,6 +116,27 @@ func (s *stack) publish(body string) {
 	}
 }
 
+// breakSink lets the sink fail, until the stack says that the sink is unhealthy.
+func (s *stack) breakSink() {
+	s.t.Helper()
+	answer := usecasetest.Must(http.Post("http://"+s.address+"/console/breakit", "application/json",
+		strings.NewReader(`{"sink_down":true}`)))(s.t)
+	_ = answer.Body.Close()
+	s.publish(put("probe", "1", "It finds that the sink is down", ""))
+	for end := time.Now().Add(patience); ; pause(s.t.Context()) {
+		answer := usecasetest.Must(http.Post("http://"+s.address+"/operate/status", "application/json",
+			strings.NewReader("{}")))(s.t)
+		text := usecasetest.Must(io.ReadAll(answer.Body))(s.t)
+		_ = answer.Body.Close()
+		if strings.Contains(string(text), `"open":true`) {
+			return
+		}
+		if time.Now().After(end) {
+			s.t.Fatalf("the sink is healthy after %s: %s", patience, text)
+		}
+	}
+}
+
 // written waits until the sink has written this many versions.
 func (s *stack) written(n int) {
 	s.t.Helper()

@@ -40,7 +40,7 @@ func (e *evidence) wait(s State) *Wait {
 		}
 		return say("due", due, "waits until it is quiet")
 	case StateClaimed:
-		return say("the lease ends", r.LeaseUntil.Time(), "is being written")
+		return say("the lease ends", r.LeaseUntil.Time(), "is being written, or the answer was lost")
 	case StateUnknown:
 		return say(again, due, "its write got no answer (%s)", times(r.Attempts))
 	case StateRefused:

@@ -5,13 +5,14 @@ import { story, timeline } from "../timeline.js";
 
 const filters = ["state", "collection", "contains"];
 
-// How a state is shown: the class of its tag.
+// colors are the classes of the tags, by state. Another state is bad.
 const colors = {
   fresh: "good", scheduled: "", waiting: "", claimed: "", redriven: "warn", away: "warn", circuit_open: "warn",
   paused: "warn", throttled: "warn", postponed: "warn", late: "warn", not_launched: "warn", unknown: "warn", not_known: "soft", collected: "soft", forgotten: "soft",
 };
 
-const words = (state) => state.replaceAll("_", " ");
+// words are how the page writes a state.
+const words = (state) => ({ claimed: "being written", redriven: "sent again" })[state] || state.replaceAll("_", " ");
 
 export default {
   id: "documents",
@@ -21,9 +22,17 @@ export default {
   },
 };
 
-const tag = (ctx, state) => ctx.el("span", { class: `tag ${colors[state] ?? "bad"}` }, words(state));
+// tag shows a state. Its colour is that of the cause: the state is waiting, whatever it waits for.
+const tag = (ctx, state, cause = state) => ctx.el("span", { class: `tag ${colors[cause] ?? "bad"}` }, words(state));
 
-// Bars. A bar runs by the page's clock, which follows the stack's: it needs no answers to move.
+// because says why a document waits, and what happens when. The server has decided both.
+function because(ctx, wait) {
+  if (!wait?.next) return wait?.cause || "";
+  const over = wait.next !== "paused" && ms(wait.at) <= ctx.now();
+  return `${wait.cause}, ${wait.next} ${over ? "now" : ctx.fmt.ago(wait.at)}`;
+}
+
+// A bar follows the page's clock, so it moves without answers of the server.
 
 function bars(ctx) {
   const running = new Set();
@@ -52,27 +61,34 @@ function bars(ctx) {
     };
     return b;
   };
-  return { bar, stop: () => clearInterval(timer) };
+  const run = (b) => {
+    running.add(b);
+    b.move();
+  };
+  return { bar, run, stop: () => clearInterval(timer) };
 }
 
 const ms = (t) => new Date(t).getTime();
 
-// waiting shows how long a document still waits at most, both ways, and what waits with it.
+// waiting shows why a document waits. Bars show how long it waits for quiet, and nothing else.
 function waiting(ctx, make) {
-  const quiet = make.bar("quiet"), cap = make.bar("max wait"), more = ctx.el("span", { class: "soft" });
-  const node = ctx.el("span", { class: "bars" }, quiet.node, cap.node, more);
+  const quiet = make.bar("quiet"), cap = make.bar("max wait"), cause = ctx.el("span", {}), more = ctx.el("span", { class: "soft" });
+  const node = ctx.el("span", { class: "bars" }, cause, quiet.node, cap.node, more);
+  const said = { node };
   return {
     node,
     set(d) {
-      const due = d.due_at && ms(d.due_at), quietMs = d.quiet_ns / 1e6, capMs = d.max_wait_ns / 1e6;
+      const calm = d.wait.state === "waiting", due = calm && d.due_at && ms(d.due_at);
+      said.move = () => {
+        const text = calm ? d.wait.cause : because(ctx, d.wait);
+        if (cause.textContent !== text) cause.textContent = text;
+      };
+      make.run(said);
       quiet.node.hidden = !due;
-      if (due) quiet.set(due - quietMs, due);
-      cap.node.hidden = !d.began_at;
-      if (d.began_at) cap.set(ms(d.began_at), ms(d.began_at) + capMs);
-      more.textContent = [
-        d.state === "claimed" && "is being written", d.held > 1 && `+${ctx.fmt.number(d.held - 1)} waiting`,
-        d.refusals > 0 && `refused ${d.refusals}×`, d.attempts > 0 && `${d.attempts} without an answer`, d.last_error,
-      ].filter(Boolean).join(", ");
+      if (due) quiet.set(due - d.quiet_ns / 1e6, due);
+      cap.node.hidden = !due || !d.began_at;
+      if (due && d.began_at) cap.set(ms(d.began_at), ms(d.began_at) + d.max_wait_ns / 1e6);
+      more.textContent = d.held > 1 ? `${ctx.fmt.number(d.held)} messages wait` : "";
     },
   };
 }
@@ -96,12 +112,10 @@ function list(root, ctx) {
     return {
       tr,
       set(d) {
-        const pending = d.state === "waiting" || d.state === "claimed";
-        ctx.renew(cells.state, d.state, () => tag(ctx, d.state));
+        ctx.renew(cells.state, `${d.state} ${d.wait?.state}`, () => tag(ctx, d.state, d.wait?.state));
         ctx.renew(cells.version, [d.version, d.operation, d.pending, d.state].join(" "), () => versions(ctx, d));
-        ctx.renew(cells.wait, pending ? "bars" : `${d.state} ${d.due_at}`, () => (pending ? wait.node
-          : d.state === "scheduled" ? ["not before ", fmt.time(d.due_at)] : "–"));
-        if (pending) wait.set(d);
+        ctx.renew(cells.wait, d.wait ? "waits" : "", () => (d.wait ? wait.node : "–"));
+        if (d.wait) wait.set(d);
         cells.written.textContent = d.written_at ? fmt.ago(d.written_at) : "–";
       },
     };
@@ -120,8 +134,8 @@ function list(root, ctx) {
     if (!body) {
       body = el("tbody", {});
       ctx.renew(at, "table", () => [el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Documents" },
-        el("table", { class: "documents" }, el("caption", {}, "By their rows, as of this moment."),
-          el("thead", {}, el("tr", {}, ["Document", "State", "Version", "Waits", "Last write"].map((h) => el("th", { scope: "col" }, h)))),
+        el("table", { class: "documents" }, el("caption", {}, "By the table, at this moment. Sinks are not asked."),
+          el("thead", {}, el("tr", {}, ["Document", "State", "Version", "Why", "Last write"].map((h) => el("th", { scope: "col" }, h)))),
           body)), el("div", {})]);
     }
     const shown = new Set(p.documents.map((d) => d.key));
@@ -148,13 +162,13 @@ function list(root, ctx) {
       next && el("a", { class: "button", href: ctx.link("documents", { ...filter, cursor: next }) }, "Next page"));
   }
 
-  // The chips stay where they are, with their focus; only their numbers change.
+  // The chips keep their place and their focus. Only their numbers change.
   function counted(p) {
     const all = states(p, filter);
     ctx.renew(chips, all.map((c) => c.state).join(), () => all.map((c) => el("a", {
       class: "chip", href: ctx.link("documents", { ...filter, state: c.state }),
       "aria-current": (filter.state || "") === c.state ? "true" : null,
-    }, c.state ? words(c.state) : "all", el("span", { class: "soft" }))));
+    }, c.name, el("span", { class: "soft" }))));
     all.forEach((c, i) => { chips.children[i].lastChild.textContent = c.n === undefined ? "" : ` ${fmt.number(c.n)}`; });
   }
 
@@ -210,13 +224,14 @@ function search(ctx, filter) {
     }, "Open this key"));
 }
 
-// states are what one can filter by: how many documents are in each, where somebody has counted.
+// states are the filters, with the number of documents in each state if the stack counts them. A
+// deployed stack counts none, and without a filter lists only documents that wait.
 function states(p, filter) {
-  const rare = ["reset", "dropped", "forgotten", "newer_schema"];
-  const count = (s) => (p.counts && s !== "scheduled" ? p.counts[s] || 0 : undefined); // rows know of no schedule
+  const usual = ["waiting", "claimed", "dead", "scheduled", "fresh"];
   const total = p.counts && Object.values(p.counts).reduce((a, b) => a + b, 0);
-  return [{ state: "", n: total }, ...p.states.filter((s) => !rare.includes(s) || p.counts?.[s] || filter.state === s)
-    .map((s) => ({ state: s, n: count(s) }))];
+  return [{ state: "", name: p.counts ? "all" : "on their way", n: total },
+    ...p.states.filter((s) => usual.includes(s) || p.counts?.[s] || filter.state === s)
+      .map((s) => ({ state: s, name: words(s), n: p.counts && (p.counts[s] || 0) }))];
 }
 
 function empty(ctx, p, filter) {
@@ -226,6 +241,10 @@ function empty(ctx, p, filter) {
   if (ctx.about.mode === "aws") return "Nothing waits and nothing is being written.";
   return ["There are no documents yet. ", ctx.about.views.includes("send") ? ctx.el("a", { href: ctx.link("send") }, "Send one") : "POST one to /publish", "."];
 }
+
+// shownState is the state in the word of the list, unless the sink, which a list does not ask, says
+// otherwise.
+const shownState = (x) => (x.state.startsWith("sink_") ? x.state : x.listed);
 
 // One document.
 
@@ -239,15 +258,10 @@ async function one(root, ctx, key) {
 
   function draw(x) {
     last = x;
-    lead.replaceChildren(
-      el("p", { class: `sentence ${colors[x.state] ?? "bad"}` }, tag(ctx, x.state), " ", x.sentence));
+    lead.replaceChildren(el("div", { class: `sentence ${colors[x.state] ?? "bad"}` }, el("p", {}, tag(ctx, shownState(x), x.state), " ", x.sentence), x.wait && wait.node));
     const row = x.row || {}, due = (x.held || []).find((h) => h.order_key === x.pending);
-    if (x.pending && due && row.burst_start) {
-      wait.set({
-        state: row.owner && ms(row.lease_until) > ctx.now() ? "claimed" : "waiting", due_at: due.due_at, began_at: row.burst_start,
-        quiet_ns: x.quiet_ns, max_wait_ns: x.max_wait_ns, held: x.held.length,
-      });
-      lead.append(el("p", {}, wait.node));
+    if (x.wait) {
+      wait.set({ wait: x.wait, due_at: due?.due_at, began_at: row.burst_start, quiet_ns: x.quiet_ns, max_wait_ns: x.max_wait_ns, held: x.held?.length });
     }
     ctx.renew(body, JSON.stringify(x), () => [
       ...sinks(ctx, key, x),
@@ -301,7 +315,7 @@ function sinks(ctx, key, x) {
   if (all !== key) return [el("p", {}, `This is about the sink ${x.sink} alone. `, el("a", { href: ctx.link("documents", { key: all }) }, "All sinks of this document"))];
   if (!x.others?.length) return [];
   return [el("h2", {}, "In each sink"), ctx.table(["Sink", "State", "Version in the sink", "Why"],
-    [x, ...x.others].map((o) => [el("span", { class: "whole" }, o === x ? o.sink : el("a", { href: ctx.link("documents", { key: o.key }) }, o.sink)), tag(ctx, o.state), mono(ctx, o.in_sink || "–"), o.sentence]),
+    [x, ...x.others].map((o) => [el("span", { class: "whole" }, o === x ? o.sink : el("a", { href: ctx.link("documents", { key: o.key }) }, o.sink)), tag(ctx, shownState(o), o.state), mono(ctx, o.in_sink || "–"), o.sentence]),
     { caption: `What follows is about the sink ${x.sink}` })];
 }
 
