@@ -118,7 +118,7 @@ func jobsCommand(std *streams, t *target) *cobra.Command {
 		RunE: question(std, t, list, func(w io.Writer, all []job.State) {
 			header(w, "JOB", "STATE", "DONE", "OF", "BEGUN", "SAVED", "BY", "~OUTCOMES")
 			for _, s := range all {
-				terminal.Printf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", s.ID, phaseOf(s, time.Now()), s.Did, totalOf(s),
+				terminal.Printf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", s.ID, s.PhaseAt(time.Now()), s.Did, totalOf(s),
 					s.Begun.Format(time.RFC3339), s.Saved.Format(time.RFC3339), s.By, outcomesOf(s))
 			}
 		}),
@@ -164,14 +164,6 @@ func orderCommand(t *target, order func(operate.API) jobOrder, use, short, long,
 		exitOK: ok, exitFailed: "the stack did not answer, or the job runs", exitUsage: "usage or settings",
 		exitMissing: "there is no such job",
 	})
-}
-
-// phaseOf says whether a job runs. The program of a job whose lease ran out was killed.
-func phaseOf(s job.State, now time.Time) string {
-	if s.Phase == job.Running && s.Lease.Before(now) {
-		return "interrupted"
-	}
-	return string(s.Phase)
 }
 
 func totalOf(s job.State) string {

@@ -102,7 +102,7 @@ func New(o Options) http.Handler {
 			},
 		},
 		c.nowRoutes(), c.documentRoutes(), c.deadRoutes(), c.searchRoutes(), c.sendRoutes(), c.whatifRoutes(),
-		c.breakitRoutes(), c.rebuildRoutes(),
+		c.breakitRoutes(), c.rebuildRoutes(), c.jobRoutes(),
 	} {
 		for pattern, h := range view {
 			mux.HandleFunc(pattern, h)
@@ -163,7 +163,7 @@ func (c *console) about() about {
 }
 
 // views are the names of the files in assets/views, in the order of the navigation.
-var views = []string{"now", "documents", "dead", "search", "send", "whatif", "breakit"}
+var views = []string{"now", "documents", "dead", "jobs", "search", "send", "whatif", "breakit"}
 
 // page serves the only page. In `lull dev` it contains the token, because no other site can read
 // it.

@@ -72,6 +72,18 @@ const maxState = 300 << 10
 // maxError bounds an error in a state, in bytes.
 const maxError = 500
 
+// Interrupted is how people see a running job whose program was killed: its lease has ended. No row
+// stores this phase.
+const Interrupted Phase = "interrupted"
+
+// PhaseAt returns the phase as people see it at a time.
+func (s State) PhaseAt(now time.Time) Phase {
+	if s.Phase == Running && s.Lease.Before(now) {
+		return Interrupted
+	}
+	return s.Phase
+}
+
 // Active reports whether the job can continue.
 func (s State) Active() bool { return s.ID != "" && s.Phase != Done }
 
