@@ -23,6 +23,8 @@ import (
 //	GET  /console/dead/groups?...          counts by reason, with an explanation of each reason
 //	GET  /console/dead/letter?id=          the facts about a dead letter
 //	GET  /console/dead/body?id=            the part of the body that the page shows
+//	POST /console/dead/results             {"sent"}: what became of up to 20 redriven dead letters
+//	POST /console/dead/close               {"id", "key", "version"}: drops a dead letter whose document was corrected
 //	POST /console/dead/redrive             a line with the outcome of each dead letter, and then the counts
 //	POST /console/dead/drop                the same lines; needs the confirmation "drop N"
 func (c *console) deadRoutes() routes {
@@ -34,6 +36,8 @@ func (c *console) deadRoutes() routes {
 			l, err := c.API.Letter(r.Context(), r.FormValue("id"))
 			return readable(l.Body), err
 		}),
+		"POST /console/dead/results": answered(reader, c.results),
+		"POST /console/dead/close":   answered(operator, c.closeLetter),
 		"POST /console/dead/redrive": c.lines(operator, func(r *http.Request) (longAnswer, error) {
 			o, err := c.order(r)
 			return c.letters(o.LetterOrder, operate.RedriveJob), err
@@ -83,13 +87,17 @@ func (c *console) deadPage(r *http.Request) (any, error) {
 	})
 }
 
-// advised explains a reason to the user.
+// reasonAdvice explains a reason to the user.
 type reasonAdvice struct {
-	Why string `json:"why"`
-	Fix string `json:"fix"`
+	Why        string `json:"why"`
+	Fix        string `json:"fix"`
+	FailsAgain bool   `json:"fails_again,omitempty"` // a redrive fails the same way, unless the settings change
 }
 
-func adviceOf(r deadletter.Reason) reasonAdvice { return reasonAdvice(r.Advice()) }
+func adviceOf(r deadletter.Reason) reasonAdvice {
+	a := r.Advice()
+	return reasonAdvice{a.Why, a.Fix, r.FailsAgain()}
+}
 
 func (c *console) deadGroups(r *http.Request) (any, error) {
 	type group struct {

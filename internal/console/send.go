@@ -243,6 +243,7 @@ func (c *console) sendStates(r *http.Request) (any, error) {
 	type state struct {
 		Key      shard.DocID   `json:"key"`
 		State    operate.State `json:"state"`
+		Version  string        `json:"version"` // the committed one
 		Sentence string        `json:"sentence"`
 	}
 	keys := r.URL.Query()["key"]
@@ -259,7 +260,7 @@ func (c *console) sendStates(r *http.Request) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		states = append(states, state{key, x.State, terminal.Line(x.Sentence)})
+		states = append(states, state{key, x.State, x.Version, terminal.Line(x.Sentence)})
 	}
 	return map[string]any{"states": states}, nil
 }

@@ -44,6 +44,7 @@
 //       a heading is a text, or {text, number: true}; a row is a list of cells (texts, elements)
 //   ctx.renew(node, text, children)  fills node with what children() returns, unless text is the same
 //       as the last time. For what a tick may change: what has the focus keeps it, by its place
+//   ctx.leaving(fn)                calls fn when the user leaves the view
 //   ctx.pretty(text)               JSON with its lines and indents, or the text as it is
 
 import { problems } from "./health.js";
@@ -424,6 +425,7 @@ async function show() {
     live: (fn) => keep(live(fn)),
     stream: (...all) => keep(stream(...all)),
     title: (text) => { if (mine === shown) title(text); },
+    leaving: (end) => keep(end),
   };
   try {
     const end = await view.mount(root, ctx);

@@ -13,6 +13,16 @@ func (r Reason) Advice() Advice {
 	return Advice{"This version of lull does not know the reason.", "Use the version of lull that is deployed."}
 }
 
+// FailsAgain reports whether a redrive fails the same way, unless the settings change or it is
+// forced.
+func (r Reason) FailsAgain() bool {
+	switch r {
+	case Undecodable, Contract, VersionInvalid, TooOld, TooFarAhead:
+		return true
+	}
+	return false
+}
+
 var advice = map[Reason]Advice{
 	Undecodable: {
 		"lull cannot read the message: it is not JSON, or its envelope is unknown, or it is too large or nested too deeply.",

@@ -37,11 +37,12 @@ async function list(root, ctx) {
   const { el, fmt } = ctx, filter = picked(ctx.params), filtered = Object.keys(filter).length > 0;
   const news = el("div", { role: "status" }), groups = el("div", {}), letters = el("div", {}), work = el("div", {});
   root.append(news, groups, form(ctx, filter), work, letters);
-  let parked = null;
+  let parked = null, fails = [];
 
   async function refresh() {
     const all = await ctx.get("/console/dead/groups");
     parked = all.groups.reduce((n, g) => n + g.parked, 0);
+    fails = all.groups.filter((g) => g.fails_again && g.parked);
     news.replaceChildren();
     options(root, all.reasons);
     groups.replaceChildren(summary(ctx, all, filter.reason));
@@ -71,7 +72,7 @@ async function list(root, ctx) {
       el("h2", { tabindex: "-1" }, filtered ? "Those of the filter, oldest first" : "All, oldest first",
         before.length ? `, page ${before.length + 1}` : ""),
       p.dead_letters.length ? el("div", { class: "actions" }, orders(ctx, work, filtered ? filter : { all: true },
-        filtered ? "those of the filter" : "all", refresh)) : null,
+        filtered ? "those of the filter" : "all", fails, refresh)) : null,
       ctx.table(["Died", "Reason", "Document", "Version", "Detail", "State", ""], p.dead_letters.map((l) => [
         el("time", { class: "nowrap", datetime: l.died_at, title: l.died_at }, fmt.ago(l.died_at)),
         el("code", { class: "nowrap" }, l.reason),
@@ -207,8 +208,8 @@ async function one(root, ctx, id) {
         a.string ?? (a.binary ? `${a.type}, base64 ${a.binary}` : a.type))))),
     el("h2", {}, `Body, ${fmt.bytes(bytes)}`), body,
     el("h2", {}, "Send it again, or drop it"),
-    ctx.about.can.send ? el("p", {}, "Is the message itself wrong? ", el("a", { href: ctx.link("send", { dead: l.id }) }, "Correct it and send it as a new one"),
-      ". The dead letter stays until a newer version is written, or you drop it.") : null, work].filter(Boolean));
+    ctx.about.can.send ? el("p", {}, "Is the message itself wrong? ", el("a", { class: advice.fails_again ? "button primary" : null, href: ctx.link("send", { dead: l.id }) }, "Correct it and send it as a new one"),
+      " The dead letter is closed once the corrected message is written.") : null, work].filter(Boolean));
   body.append(el("button", {
     type: "button",
     async onclick() {
@@ -221,42 +222,54 @@ async function one(root, ctx, id) {
       }
     },
   }, "Show the body"));
-  work.before(el("div", { class: "actions" }, orders(ctx, work, { id }, "this one", null)));
+  work.before(el("div", { class: "actions" }, orders(ctx, work, { id }, "this one", advice.fails_again ? [{ ...l, parked: 1 }] : [], null)));
 }
 
 // Redrive and drop. First a dry run, then the deed.
 
-function orders(ctx, at, selection, what, done) {
+// orders are the buttons. fails are the groups that a redrive cannot help: then it is not the primary
+// button.
+function orders(ctx, at, selection, what, fails, done) {
   const { el } = ctx;
   return [
-    el("button", { type: "button", class: "primary", onclick: () => panel(ctx, at, "redrive", selection, what, done) }, `Redrive ${what}…`),
-    el("button", { type: "button", class: "danger", onclick: () => panel(ctx, at, "drop", selection, what, done) }, `Drop ${what}…`),
+    el("button", { type: "button", class: fails.length ? "" : "primary", onclick: () => panel(ctx, at, "redrive", selection, what, fails, done) }, `Redrive ${what}…`),
+    el("button", { type: "button", class: "danger", onclick: () => panel(ctx, at, "drop", selection, what, [], done) }, `Drop ${what}…`),
+    fails.length > 0 && el("span", { class: "soft" }, warning(ctx, fails)),
   ];
 }
 
-function panel(ctx, at, verb, selection, what, done) {
+// warning says which dead letters a redrive cannot help.
+const warning = (ctx, fails) => `A redrive fails again for ${fails.map((g) => `${ctx.fmt.number(g.parked)} ${g.reason}`).join(", ")}, unless the settings changed.`;
+
+function panel(ctx, at, verb, selection, what, fails, done) {
   const { el, fmt } = ctx, redrive = verb === "redrive", path = `/console/dead/${verb}`;
   const rate = el("input", { id: "dead-rate", type: "number", min: "0", max: "10000", step: "any", value: "" });
   const force = el("input", { id: "dead-force", type: "checkbox" });
   // What runs changes several times a second: only its beginning and its end are read out.
   const spoken = el("p", { role: "status" }), result = el("div", {}), buttons = el("div", { class: "actions" });
   const heading = el("h2", { tabindex: "-1" }, redrive ? `Redrive ${what}` : `Drop ${what}`);
-  let cancel = null;
-  const close = () => at.replaceChildren();
+  const after = el("div", {}), sent = [];
+  let cancel = null, unfollow = () => {};
+  const close = () => {
+    unfollow();
+    at.replaceChildren();
+  };
   const button = (text, kind, onclick) => el("button", { type: "button", class: kind, onclick }, text);
   at.replaceChildren(el("section", { class: "card" }, heading,
     el("p", {}, redrive
       ? "Each is sent to its queue again and judged by its version, so no document goes backwards. It stays parked until its version, or a newer one, is committed."
       : "The events are lost for good. Rows stay as they are: a version that was dropped is not written any more."),
+    fails.length > 0 && el("p", { class: "note" }, warning(ctx, fails)),
     redrive ? el("div", { class: "fields" },
       el("div", { class: "field" }, el("label", { for: "dead-rate" }, "At most a second (empty: no limit)"), rate),
       el("div", {}, force, " ", el("label", { for: "dead-force" }, "Also those that are too old to judge"))) : null,
-    spoken, result, buttons));
+    spoken, result, after, buttons));
   heading.focus();
 
   // run counts the lines as they come; the counts of the end are the server's.
   function run(dry, total, confirm) {
     const counts = {}, lines = [], progress = total && el("progress", { max: String(total), value: "0", "aria-label": "Progress" });
+    const began = new Date(ctx.now() - 1000).toISOString(); // the page's clock may be a little ahead
     let count = 0, due = false;
     const draw = (end) => {
       due = false;
@@ -289,6 +302,7 @@ function panel(ctx, at, verb, selection, what, done) {
           return;
         }
         count++;
+        if (!dry && l.outcome === "sent" && sent.length < followed) sent.push({ id: l.id, key: l.key, at: began });
         counts[l.outcome] = (counts[l.outcome] || 0) + 1;
         lines.unshift(l);
         if (lines.length > 100) lines.pop();
@@ -318,7 +332,7 @@ function panel(ctx, at, verb, selection, what, done) {
     const n = redrive ? (end.counts?.would_send || 0) : (end.counts?.would_drop || 0);
     buttons.replaceChildren(...[
       n && !end.error && !end.stopped ? button(redrive ? `Redrive ${fmt.number(n)}` : `Drop ${fmt.number(n)}…`,
-        redrive ? "primary" : "danger", () => act(n)) : null,
+        !redrive ? "danger" : fails.length ? "" : "primary", () => act(n)) : null,
       button("Dry run again", "", rehearse), button("Close", "", close)].filter(Boolean));
     buttons.firstChild.focus();
   }
@@ -337,7 +351,54 @@ function panel(ctx, at, verb, selection, what, done) {
     }));
     buttons.firstChild.focus();
     if (!end.error && !end.stopped) ctx.toast(redrive ? "They were sent again." : "They are dropped.");
+    if (redrive && sent.length) unfollow = follow(ctx, after, sent, end.counts?.sent || sent.length);
   }
 
   rehearse();
+}
+
+const followed = 20; // dead letters whose result is shown
+
+// follow shows what became of dead letters that were sent again, until each has a result.
+function follow(ctx, at, sent, all) {
+  const { el, fmt } = ctx, said = el("p", { role: "status" }), table = el("div", {}), known = new Map();
+  const kinds = { fresh: "good", gone: "good", "dead again": "bad", waits: "" };
+  let busy = false, gone = false, timer = 0;
+  at.replaceChildren(el("h3", {}, "What became of them"), said, table);
+
+  function draw() {
+    const results = sent.map((s) => known.get(s.id) || { ...s, state: "waits" }), sums = new Map();
+    for (const r of results) sums.set(r.state, (sums.get(r.state) || 0) + 1);
+    const text = `${all > sent.length ? `Of the first ${fmt.number(sent.length)}: ` : ""}${[...sums].map(([state, n]) => `${fmt.number(n)} ${state === "waits" ? "not judged yet" : state}`).join(", ")}.`;
+    if (said.textContent !== text) said.textContent = text;
+    ctx.renew(table, JSON.stringify(results), () => ctx.table(["Document", "Result", "Why"], results.map((r) => [
+      r.key ? el("a", { class: "mono", href: ctx.link("documents", { key: r.key }) }, r.key) : el("a", { class: "mono", href: ctx.link("dead", { key: r.id }) }, r.id),
+      el("span", { class: `tag ${kinds[r.state]}` }, r.state === "waits" ? "not judged yet" : r.state), el("bdi", {}, r.why || "")]), { caption: "Each is followed to its result" }));
+    return sums.get("waits") || 0;
+  }
+
+  async function look() {
+    const open = sent.filter((s) => (known.get(s.id)?.state ?? "waits") === "waits");
+    if (busy || gone || !open.length) return;
+    busy = true;
+    try {
+      const { results } = await ctx.post("/console/dead/results", { sent: open });
+      for (const r of results) known.set(r.id, r);
+      if (!draw()) clearInterval(timer);
+    } catch (e) {
+      said.textContent = e.message;
+    } finally {
+      busy = false;
+    }
+  }
+
+  draw();
+  look();
+  timer = setInterval(look, ctx.about.mode === "dev" ? 1000 : 7000);
+  const end = () => {
+    gone = true;
+    clearInterval(timer);
+  };
+  ctx.leaving(end);
+  return end;
 }

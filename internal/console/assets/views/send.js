@@ -16,11 +16,13 @@ export default {
       return;
     }
     let trial = trials[0], form = forms[0], drafts = [], own = false, left = false, watch = () => {};
+    let fixes = null; // the dead letter that the message corrects
     const named = (f) => `${f.source}${f.kind === f.source ? "" : ` (${f.kind})`}${f.collection ? `, collection ${f.collection}` : ""}`;
     const choice = el("select", { id: "send-form" }, forms.map((f, i) => el("option", { value: String(i) }, named(f))));
     const id = el("input", { id: "send-id", value: `sample-${suffix()}`, autocomplete: "off", spellcheck: "false", required: true });
     const data = el("textarea", { id: "send-data", rows: "5", spellcheck: "false" });
     const text = el("p", {}), hint = el("p", { class: "soft" }), problem = el("div", { role: "alert" });
+    const closes = el("input", { type: "checkbox", id: "send-closes", checked: true });
     const list = el("div", {}), outcome = el("div", {}), said = el("p", { role: "status" });
 
     const radios = trials.map((t, i) => el("div", {},
@@ -75,6 +77,7 @@ export default {
           d.ref ? el("p", { class: "soft" }, "Its content is the object ", el("code", {}, d.ref)) : null);
       }), drafts.length ? el("div", { class: "actions" },
         el("button", { type: "submit", class: "primary" }, drafts.length === 1 ? "Send it" : `Send ${drafts.length} messages`),
+        fixes && el("span", {}, closes, " ", el("label", { for: "send-closes" }, "Drop the dead letter once the corrected message is written")),
         el("button", { type: "button", onclick: write }, "Write them anew")) : null);
     }
 
@@ -123,6 +126,7 @@ export default {
         attributes: Object.fromEntries(Object.entries(l.attributes || {}).filter(([name]) => !lulls.includes(name))),
       }];
       text.textContent = `${l.detail}: correct that, and send it.`;
+      fixes = l.id;
       draw();
     }
 
@@ -133,7 +137,7 @@ export default {
       watch();
       const rows = new Map(), states = new Map();
       const log = el("tbody", {}), docs = el("div", {});
-      let due = batch.length, last = ctx.now();
+      let due = batch.length, last = ctx.now(), fixed = null;
       outcome.replaceChildren(el("h2", { tabindex: "-1", id: "send-sent" }, "What was sent"),
         el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Messages that were sent" },
           el("table", {}, el("thead", {}, el("tr", {}, ["Message", "Sent", "Decoded as"].map((h) => el("th", { scope: "col" }, h)))), log)), docs);
@@ -162,6 +166,7 @@ export default {
             else tell(m.number, fmt.time(ctx.now()), events.map((e) => el("div", {}, e.invalid ? el("span", { class: "bad" }, `a dead letter: ${e.invalid}`)
               : e.skip ? `skipped: ${e.skip}` : [`${e.operation} `, el("a", { class: "mono", href: ctx.link("documents", { key: e.key }) }, e.key), ` version ${e.version}`])));
             for (const e of events) if (e.key) states.set(e.key, null);
+            if (fixes && events.length === 1 && events[0].version) fixed = { id: fixes, key: events[0].key, version: events[0].version };
           });
         } catch (e) {
           some.forEach((m) => tell(m.number, "not sent", [el("span", { class: "bad" }, e.message)]));
@@ -184,6 +189,18 @@ export default {
         }, wait);
       }
 
+      // close drops the dead letter that the message has corrected.
+      async function close() {
+        const letter = fixed;
+        fixed = null;
+        try {
+          await ctx.post("/console/dead/close", letter);
+          said.textContent = "The document is fresh, and its dead letter is closed.";
+        } catch (e) {
+          said.textContent = `The document is fresh, and its dead letter stays: ${e.message}`;
+        }
+      }
+
       // look asks how the documents are, at each tick until nothing moves any more.
       let looking = false;
       async function look() {
@@ -198,6 +215,8 @@ export default {
           docs.replaceChildren(el("h2", {}, "How it goes"), ...shown.map(([k, s]) => el("section", { class: "card" },
             el("h3", {}, el("a", { class: "mono", href: ctx.link("documents", { key: k }) }, k), " ", el("span", { class: "tag" }, s.state.replaceAll("_", " "))),
             el("p", {}, s.sentence))));
+          const s = fixed && states.get(fixed.key);
+          if (s?.state === "fresh" && s.version === fixed.version && closes.checked) await close();
         } catch (e) {
           docs.replaceChildren(el("p", { class: "problem" }, e.message));
         }

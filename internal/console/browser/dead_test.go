@@ -1,0 +1,35 @@
+//go:build browser
+
+package browser
+
+import "testing"
+
+// If a redrive fails again, the console advises against it, and shows the result after it. A
+// correction closes the dead letter when its document is fresh.
+func TestARedriveAndACorrectionAreFollowedToTheirResult(t *testing.T) {
+	t.Parallel()
+	s := start(t, `{"type":"doc.changed","subject":"bad","data":{"title":"no version"}}`+"\n")
+	p := open(t, s.address)
+	p.load("#/dead")
+	p.until(`[...document.querySelectorAll("main button")].some((b) => b.innerText.startsWith("Redrive all") && !b.matches(".primary"))`)
+	p.shows("A redrive fails again for 1 version_invalid")
+	p.click("main button", "Redrive all")
+	p.click("main button", "Redrive 1")
+	p.shows("1 dead again")
+	p.until(`/version_invalid: .*sequence/.test([...document.querySelectorAll("main table")].find((t) => t.caption?.textContent === "Each is followed to its result").innerText)`)
+	for _, theme := range []string{"light", "dark"} {
+		p.theme(theme)
+		p.accessible("a redrive that failed, " + theme)
+	}
+	p.fits("a redrive that failed")
+	p.click("main tbody a", "Open")
+	p.click("main a.button.primary", "Correct it")
+	p.until(`document.querySelector("#send-closes")?.checked`)
+	p.accessible("a correction")
+	value[bool](p, `(() => { const at = document.querySelector("#send-body-0"); at.value = at.value.replace('"subject"', '"sequence":"1","subject"'); return true; })()`)
+	p.click("main button", "Send it")
+	p.shows("The document is fresh, and its dead letter is closed.")
+	p.visit("#/dead")
+	p.shows("There are no dead letters")
+	p.quiet()
+}
