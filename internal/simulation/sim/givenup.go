@@ -53,3 +53,9 @@ func (o *oracle) notLost(id flight.ID) bool {
 	}
 	return excused > 0
 }
+
+// expired reports whether the last message of an event was past its retention.
+func (o *oracle) expired(doc shard.DocID, k shard.OrderKey) bool {
+	e := o.events[idOf(doc, k)]
+	return e != nil && e.lost && e.waiting == 0 && e.dying == 0
+}

@@ -355,7 +355,10 @@ func (w *World) noted(v *invocation, n journal.Note) {
 	case journal.DeadLettered:
 		w.oracle.checkDeadLetter(n)
 	case journal.Stuck:
-		if n.Count == 0 || !w.oracle.notLost(flight.ID(n.Flight)) { // only flights have a count
+		// Only flights have a count. Of a row it is right that prune raises the alarm after an outage
+		// that was longer than SQS keeps messages.
+		expired := n.Count == 0 && w.oracle.expired(n.Doc, n.Key)
+		if !expired && (n.Count == 0 || !w.oracle.notLost(flight.ID(n.Flight))) {
 			w.oracle.violate("nothing is stuck", fmt.Sprintf("%s: %s %s %s", v.Name, n.Doc, n.Flight, n.Detail))
 		}
 	}

@@ -70,10 +70,14 @@ func TestEveryStepOfADocumentIsAStepOfTheModel(t *testing.T) {
 	if only != 0 {
 		first, last = only, only
 	}
-	// In this run a version is applied without an answer, and then refused for good.
-	c, _ := follow(t, 6889, nil)
-	for _, p := range c.Partings() {
-		t.Errorf("seed 6889: %s", p)
+	for seed, what := range map[uint64]string{
+		6889:  "a version is applied without an answer, and then refused for good",
+		27922: "a REJECT arrives after its sender has ended, so its flight does not know of it",
+	} {
+		c, _ := follow(t, seed, nil)
+		for _, p := range c.Partings() {
+			t.Errorf("seed %d (%s): %s", seed, what, p)
+		}
 	}
 	began := time.Now()
 	for seed := first; (seed <= last || time.Since(began) < long/4) && !t.Failed(); seed++ {
