@@ -4,7 +4,7 @@ package senders_test
 
 import (
 	"context"
-	"crypto/md5"
+	"crypto/md5" //nolint:gosec // SQS answers with the MD5 of a body
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -39,23 +39,24 @@ type stub struct {
 }
 
 type entry struct {
-	Id, MessageBody string //nolint:revive // the name is SQS's
+	Id, MessageBody string
 }
 
 func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var sent struct {
-		QueueUrl string //nolint:revive // the name is SQS's
+		QueueUrl string
 		entry
 		Entries []entry
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := json.NewDecoder(r.Body).Decode(&sent); err != nil || !strings.HasSuffix(sent.QueueUrl, "/search-search-live") {
+	err := json.NewDecoder(r.Body).Decode(&sent)
+	if err != nil || !strings.HasSuffix(sent.QueueUrl, "/search-search-live") {
 		s.faults = append(s.faults, fmt.Sprintf("the queue %q: %v", sent.QueueUrl, err))
 	}
 	took := func(e entry) map[string]any {
 		s.bodies = append(s.bodies, e.MessageBody)
-		sum := md5.Sum([]byte(e.MessageBody))
+		sum := md5.Sum([]byte(e.MessageBody)) //nolint:gosec // as above
 		return map[string]any{"Id": e.Id, "MessageId": "m-" + e.Id, "MD5OfMessageBody": hex.EncodeToString(sum[:])}
 	}
 	var answer any

@@ -167,15 +167,22 @@ func constants(t *testing.T, file, typ string) (all []constant) {
 			continue
 		}
 		for _, s := range group.Specs {
-			v := s.(*ast.ValueSpec)
+			v, ok := s.(*ast.ValueSpec)
+			if !ok {
+				continue
+			}
 			if named, ok := v.Type.(*ast.Ident); !ok || named.Name != typ {
 				continue
+			}
+			literal, ok := v.Values[0].(*ast.BasicLit)
+			if !ok {
+				t.Fatalf("%s: a constant of %s is not a literal", file, typ)
 			}
 			text := v.Doc.Text() + v.Comment.Text()
 			if !group.Lparen.IsValid() {
 				text = group.Doc.Text()
 			}
-			value := strings.Trim(v.Values[0].(*ast.BasicLit).Value, `"`)
+			value := strings.Trim(literal.Value, `"`)
 			if text == "" {
 				t.Errorf("%s: the constant %s has no comment", file, value)
 			}
