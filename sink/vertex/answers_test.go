@@ -91,8 +91,6 @@ func after(o sink.Outcome, d time.Duration) sink.Outcome {
 	return o
 }
 
-const ()
-
 // rows returns the table of docs/sinks/vertex.md, which says what each answer means. In a test, the
 // delete follows the put. The delete is not sent if the answer to the put is about all documents.
 func rows(page bool) []sinktest.Answer {
