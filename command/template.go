@@ -72,8 +72,8 @@ func installTemplateCommand(std *streams, t *target) *cobra.Command {
 	)
 }
 
-// prepareSink prepares one sink, or prints what that would send. It returns false for a kind that needs
-// no preparation.
+// prepareSink prepares one sink, or prints what that would send. It returns false for a kind that
+// needs no preparation.
 func prepareSink(ctx context.Context, find credentials, cfg *config.Config, one *prepared, show bool) (did bool,
 	err error,
 ) {
