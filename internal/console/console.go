@@ -102,7 +102,7 @@ func New(o Options) http.Handler {
 			},
 		},
 		c.nowRoutes(), c.documentRoutes(), c.deadRoutes(), c.searchRoutes(), c.sendRoutes(), c.whatifRoutes(),
-		c.breakitRoutes(), c.rebuildRoutes(), c.jobRoutes(),
+		c.breakitRoutes(), c.rebuildRoutes(), c.jobRoutes(), c.pauseRoutes(),
 	} {
 		for pattern, h := range view {
 			mux.HandleFunc(pattern, h)

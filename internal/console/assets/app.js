@@ -37,8 +37,9 @@
 //       or a list of them. Never innerHTML: what a sender wrote is text.
 //   ctx.svg(tag, attrs, ...children)  the same, of SVG
 //   ctx.fmt                        ago, duration, number, time, bytes, dollars: see below
-//   ctx.confirm(text, {title, action, typed, danger})   a dialog; resolves to true or false. typed is
-//       what has to be typed before it may be confirmed. text may be an element.
+//   ctx.confirm(text, {title, action, typed, asked, danger})   a dialog; resolves to true or false.
+//       typed is the text that the user must type to confirm. asked is the label of a field: the
+//       dialog resolves to its text, which must not be empty. text may be an element.
 //   ctx.toast(text)                says briefly that something is done
 //   ctx.table(headings, rows, {caption, empty})   a table that scrolls inside itself when it is wide;
 //       a heading is a text, or {text, number: true}; a row is a list of cells (texts, elements)
@@ -346,10 +347,11 @@ function banner(text, ...more) {
 
 // Dialogs and messages.
 
-function confirm(text, { title, action, typed, danger } = {}) {
+function confirm(text, { title, action, typed, asked, danger } = {}) {
   return new Promise((resolve) => {
     const field = typed && el("input", { id: "typed", autocomplete: "off", spellcheck: "false" });
-    const yes = el("button", { type: "submit", class: danger ? "danger" : "primary", disabled: Boolean(typed) }, action || "Go on");
+    const yes = el("button", { type: "submit", class: danger ? "danger" : "primary", disabled: Boolean(typed || asked) }, action || "Confirm");
+    const answer = asked && el("input", { id: "why", maxlength: "200", autocomplete: "off", oninput: () => { yes.disabled = !answer.value.trim(); } });
     const dialog = el("dialog", { "aria-labelledby": "dialog-title" },
       el("form", {
         onsubmit(e) {
@@ -359,13 +361,14 @@ function confirm(text, { title, action, typed, danger } = {}) {
       },
       el("h2", { id: "dialog-title" }, title || action || "Please confirm"),
       typeof text === "string" ? el("p", {}, text) : text,
-      field && el("label", { for: "typed" }, "Type ", el("code", {}, typed), " to go on:"), field,
+      field && el("label", { for: "typed" }, "Type ", el("code", {}, typed), " to confirm:"), field,
+      asked && el("label", { for: "why" }, asked), answer,
       el("div", { class: "actions" },
         el("button", { type: "button", onclick: () => dialog.close("no") }, "Cancel"), yes)));
     field?.addEventListener("input", () => { yes.disabled = field.value !== typed; });
     dialog.addEventListener("close", () => {
       dialog.remove();
-      resolve(dialog.returnValue === "yes");
+      resolve(dialog.returnValue === "yes" && (answer ? answer.value.trim() : true));
     });
     document.body.append(dialog);
     dialog.showModal();

@@ -11,7 +11,7 @@ function sinkProblem(k) {
   const cause = k.cause ? `Last reason: ${k.cause}.` : "";
   if (k.pause) {
     return {
-      level: "warn", title: `Sink ${k.sink} is paused by ${k.pause.by}`, since: k.pause.since, cause: k.pause.why ? `Reason: ${k.pause.why}.` : "", sink: k.sink,
+      level: "warn", title: `Sink ${k.sink} is paused by ${k.pause.by}`, since: k.pause.since, cause: k.pause.why ? `Reason: ${k.pause.why}.` : "", sink: k.sink, paused: true,
       does: "Keeps every message in the queue and writes nothing.",
       you: `Resume the sink before ${fmt.clock(k.pause.dead_from)}: from then on its messages become dead letters.`,
     };

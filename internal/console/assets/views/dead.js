@@ -115,7 +115,7 @@ function summary(ctx, all, reason) {
         el("span", { class: "tag" }, `${fmt.number(g.parked)} parked`), " ",
         g.redriven ? el("span", { class: "tag" }, `${fmt.number(g.redriven)} sent again`) : null),
       el("p", {}, g.why),
-      el("p", {}, el("strong", {}, "What to do: "), g.fix),
+      el("p", {}, el("strong", {}, "What to do: "), g.fix, " ", ctx.runbook("dead-letters")),
       el("p", { class: "soft" }, `First ${fmt.ago(g.oldest)}, last ${fmt.ago(g.newest)}.`)))));
 }
 

@@ -92,7 +92,26 @@ function alerts(ctx, all, s) {
     p.level === "bad" && s && waits(ctx, s) && el("p", { class: "waits" }, waits(ctx, s)),
     p.level === "bad"
       ? [p.cause && el("p", {}, el("bdi", {}, p.cause)), el("dl", { class: "facts" }, p.does && fact("What lull does", p.does), (p.you || p.page) && fact("What you can do", p.you, " ", p.page && ctx.runbook(p.page)))]
-      : el("p", {}, el("bdi", {}, p.cause), " ", p.does, " ", p.you, " ", p.page && ctx.runbook(p.page))));
+      : el("p", {}, el("bdi", {}, p.cause), " ", p.does, " ", p.you, " ", p.page && ctx.runbook(p.page)),
+    p.paused && el("div", { class: "actions" }, pauseButton(ctx, p.sink, true))));
+}
+
+// pauseButton pauses or resumes a sink, after a question.
+function pauseButton(ctx, sink, paused) {
+  const order = async () => {
+    const why = paused
+      ? await ctx.confirm("lull writes what waited at a pace that grows, live changes first.", { title: `Resume sink ${sink}`, action: "Resume the sink" })
+      : await ctx.confirm("lull writes nothing to the sink until somebody resumes it. Messages wait in the queue, and nothing is lost. Messages that wait longer than retry.deadDeadline become dead letters.",
+        { title: `Pause sink ${sink}`, action: "Pause the sink", asked: "Why? Everybody who looks at this page sees the reason." });
+    if (!why) return;
+    try {
+      await ctx.post(`/console/sink/${paused ? "resume" : "pause"}`, { sink, why: paused ? "" : why });
+      ctx.toast(paused ? `Sink ${sink} is resumed.` : `Sink ${sink} is paused.`);
+    } catch (e) {
+      ctx.toast(e.message);
+    }
+  };
+  return ctx.el("button", { type: "button", class: "nowrap", onclick: order, "aria-label": `${paused ? "Resume" : "Pause"}… sink ${sink}` }, paused ? "Resume…" : "Pause…");
 }
 
 function figure(ctx, name, value, more, kind) {
@@ -155,7 +174,7 @@ function stack(ctx, s) {
       (s.queues || []).map((q) => [el("span", { class: "whole" }, q.queue), fmt.number(q.visible), fmt.number(q.in_flight), fmt.number(q.delayed)]),
       { caption: `Queued: not yet received. Waiting: held in a flight, or put off. ${fmt.number(s.flights)} flights, ${fmt.number(s.scheduled)} events scheduled${s.capped ? " (at least)" : ""}${s.pruned_at ? `, pruned ${fmt.ago(s.pruned_at)}` : ""}.` }),
     el("h2", {}, "Sinks"),
-    ctx.table(["Sink", "Health", right("Limit")], (s.sinks || []).map((k) => [el("span", { class: "whole" }, k.sink), health(ctx, k), k.ceiling ? `${fmt.number(k.ceiling)}/s` : "none"]),
+    ctx.table(["Sink", "Health", right("Limit"), ""], (s.sinks || []).map((k) => [el("span", { class: "whole" }, k.sink), health(ctx, k), k.ceiling ? `${fmt.number(k.ceiling)}/s` : "none", pauseButton(ctx, k.sink, Boolean(k.pause))]),
       { caption: "Health by the table. The limit is the setting maxDocumentsPerSecond." }),
     el("h2", {}, "Sources"),
     ctx.table(["Source", "Format", "Versions", "Documents come"], (ctx.about.sources || []).map((o) => [o.name, o.kind, o.class, o.fetch ? `from ${o.fetch}` : "in the message"]),
