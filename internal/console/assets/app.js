@@ -1,68 +1,69 @@
 // The shell of the console: navigation, live data, and what every view may use.
 //
-// A view is a file in views/, and it is shown because it is there. Its name is its address:
-// views/dead.js is at #/dead. It exports
+// A view is a file in views/. The name of the file is the address of the view: views/dead.js is at
+// #/dead. The file exports
 //
 //   export default {
 //     id: "dead",              // the name of the file
 //     title: "Dead letters",   // in the navigation and above the view
-//     needs: "dead",           // shown only where `can` of GET /console/about has it; absent: always
+//     needs: "dead",           // hidden unless `can` of GET /console/about has it; optional
 //     mount(root, ctx) {       // fills the empty element root; may be async
 //       ...
-//       return () => { ... };  // optional: ends what mount began
+//       return () => { ... };  // optional: stops what mount started
 //     },
 //   };
 //
 // mount is called for each address of the view: #/dead?reason=rejected gives ctx.params
-// {reason: "rejected"}, and #/documents/content%23a gives {key: "content#a"}. What ctx.live and
-// ctx.stream began ends by itself with the view. An error that mount throws is shown in its place.
+// {reason: "rejected"}, and #/documents/content%23a gives {key: "content#a"}. ctx.live and ctx.stream
+// end with the view. If mount throws an error, the page shows the error instead of the view.
 //
-//   ctx.get(path, params)          the answer's JSON; params are the query, empty ones are left out
-//   ctx.post(path, body)           the answer's JSON; body is sent as JSON, a text as it is
+//   ctx.get(path, params)          the JSON of the answer; params are the query, without empty values
+//   ctx.post(path, body)           the JSON of the answer; body is sent as JSON, or unchanged if it is a text
 //       Both throw an Error with the server's sentence as message, and .status.
 //   ctx.stream(path, params, onEvent, {body, end})
 //       reads lines of JSON, or server-sent events, and calls onEvent with each. With a body it is
-//       a POST. end(error) is called once: without an error where the server has ended it, with one
-//       where it broke off. Returns a function that cancels, after which end is not called.
-//   ctx.live(fn)                   calls fn(tick) now, if there is one, and at each tick:
-//       {boot, now, status, error, ...} of internal/console/live.go. Returns a function that ends it.
-//   ctx.now()                      the stack's time in milliseconds, between ticks too
+//       a POST. end(error) is called once. It gets an error if the connection broke off. Returns a
+//       function that cancels the request; after that, end is not called.
+//   ctx.live(fn)                   calls fn with the last tick, if there is one, and with each new tick:
+//       {boot, now, status, error, ...} of internal/console/live.go. Returns a function that stops the calls.
+//   ctx.now()                      the time of the stack's clock, in milliseconds
 //   ctx.go(view, params)           goes to another address; params.key is the part behind the view
-//   ctx.link(view, params)         that address, for a link: el("a", {href: ctx.link("dead")}, ...)
+//   ctx.link(view, params)         the address of a view, for a link: el("a", {href: ctx.link("dead")}, ...)
 //   ctx.runbook(page)              a link to a page of the runbook, such as sink-down
-//   ctx.params, ctx.about          of this address; of GET /console/about
+//   ctx.params, ctx.about          the params of this address; the answer of GET /console/about
 //   ctx.title(text)                the heading, and the document's title
 //   ctx.el(tag, attrs, ...children)   an element. An attribute that is a function is a listener
-//       (onclick), true is an empty one, false and null are left out. A child is an element, a text,
-//       or a list of them. Never innerHTML: what a sender wrote is text.
-//   ctx.svg(tag, attrs, ...children)  the same, of SVG
+//       (onclick). true makes an empty attribute; false and null make none. A child is an element, a
+//       text, or a list. No code uses innerHTML: a sender's text is shown as text.
+//   ctx.svg(tag, attrs, ...children)  an element of SVG
 //   ctx.fmt                        ago, duration, number, time, bytes, dollars: see below
 //   ctx.confirm(text, {title, action, typed, asked, danger})   a dialog; resolves to true or false.
 //       typed is the text that the user must type to confirm. asked is the label of a field: the
 //       dialog resolves to its text, which must not be empty. text may be an element.
-//   ctx.toast(text)                says briefly that something is done
-//   ctx.table(headings, rows, {caption, empty})   a table that scrolls inside itself when it is wide;
+//   ctx.toast(text)                shows a short message for some seconds
+//   ctx.table(headings, rows, {caption, empty})   a table; a wide table scrolls;
 //       a heading is a text, or {text, number: true}; a row is a list of cells (texts, elements)
-//   ctx.renew(node, text, children)  fills node with what children() returns, unless text is the same
-//       as the last time. For what a tick may change: what has the focus keeps it, by its place
+//   ctx.renew(node, text, children)  fills node with the result of children(), unless text is the same
+//       as at the last call. The focus stays at its place. Use it for parts that a tick may change.
 //   ctx.leaving(fn)                calls fn when the user leaves the view
-//   ctx.pretty(text)               JSON with its lines and indents, or the text as it is
+//   ctx.pretty(text)               JSON with lines and indents, or the unchanged text
 
 import { problems } from "./health.js";
 
 const $ = (id) => document.getElementById(id);
 
-// The token: `lull dev` writes it into its page, `lull console` into the address that it prints.
+// token proves that the user may use this page. `lull dev` writes the token into the page, and `lull
+// console` writes the token into the address that it prints.
 const token = (() => {
   const given = new URLSearchParams(location.hash.slice(1)).get("token");
   if (given) {
     sessionStorage.setItem("lull-token", given);
-    history.replaceState(null, "", "#/now"); // it is not to be seen, copied or bookmarked
+    history.replaceState(null, "", "#/now"); // the address bar must not show the token
   }
   return document.querySelector("meta[name=lull-token]").content || sessionStorage.getItem("lull-token") || "";
 })();
 
-// An address with another token, typed into this page.
+// If the user enters an address with another token, the page loads again.
 addEventListener("hashchange", () => {
   if (location.hash.startsWith("#token=")) location.reload();
 });
@@ -100,7 +101,6 @@ export function table(headings, rows, { caption, empty } = {}) {
       el("tbody", {}, rows.map((cells) => el("tr", {}, cells.map((c, i) => el("td", { class: number[i] }, c)))))));
 }
 
-// JSON is indented token by token: a number keeps its digits, however many it has.
 const renewed = new WeakMap();
 
 export function renew(node, text, children) {
@@ -112,6 +112,7 @@ export function renew(node, text, children) {
   if (at >= 0) stops()[at]?.focus({ preventScroll: true });
 }
 
+// pretty indents JSON token by token, so that a long number keeps all its digits.
 export function pretty(text) {
   if (typeof text !== "string") return JSON.stringify(text, null, 2);
   try {
@@ -140,7 +141,7 @@ const two = (n) => String(n).padStart(2, "0");
 
 export const fmt = {
   number: (n) => plain.format(n ?? 0),
-  // a duration in milliseconds, in at most two units
+  // duration writes milliseconds in at most two units
   duration(ms) {
     if (ms === null || ms === undefined || Number.isNaN(ms)) return "–";
     const s = Math.abs(ms) / 1000, sign = ms < 0 ? "−" : "";
@@ -150,14 +151,14 @@ export const fmt = {
     if (s < 86400) return `${sign}${Math.floor(s / 3600)} h${Math.floor(s / 60) % 60 ? ` ${two(Math.floor(s / 60) % 60)} min` : ""}`;
     return `${sign}${Math.floor(s / 86400)} d ${Math.floor(s / 3600) % 24} h`;
   },
-  // how long a time is over, by the stack's clock: "12 s ago", "in 3 s"
+  // ago says how far a time is from now, by the stack's clock: "12 s ago", "in 3 s"
   ago(t) {
     if (!t) return "–";
     const past = now() - new Date(t).getTime();
     if (Math.abs(past) < 1000) return "now";
     return past > 0 ? `${fmt.duration(past)} ago` : `in ${fmt.duration(-past)}`;
   },
-  // a time of day, with the day unless it is today
+  // time writes a time of day, and the date if it is another day
   time(t) {
     const d = new Date(t);
     if (!t || Number.isNaN(d.getTime())) return "–";
@@ -165,7 +166,7 @@ export const fmt = {
     const clock = `${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}.${String(d.getMilliseconds()).padStart(3, "0")}`;
     return (d.toDateString() === new Date(now()).toDateString() ? "" : day) + clock;
   },
-  // the same to the second, for what is not compared
+  // clock writes a time without milliseconds
   clock: (t) => fmt.time(t).replace(/\.\d+$/, ""),
   bytes(n) {
     if (n < 1024) return `${n} bytes`;
@@ -177,7 +178,7 @@ export const fmt = {
   },
 };
 
-// Asking.
+// Requests.
 
 function address(path, params) {
   const query = new URLSearchParams();
@@ -245,8 +246,8 @@ function stream(path, params, onEvent, { body, end } = {}) {
   return () => abort.abort();
 }
 
-// Live data. One stream feeds all views. It rests while nobody looks at the page, and begins again
-// by itself.
+// Live data. One stream feeds all views. The page closes the stream while the tab is hidden, and
+// opens the stream again when the tab is shown.
 
 const watchers = new Set();
 let last = null, offset = 0, about = null, connection = null, attempt = 0, again = 0;
@@ -259,7 +260,7 @@ function live(fn) {
   return () => watchers.delete(fn);
 }
 
-const silence = 40_000; // the server says every 15 s that it is alive
+const silence = 40_000; // in milliseconds; the server sends a sign of life every 15 s
 
 function connect() {
   clearTimeout(again);
@@ -298,7 +299,7 @@ function take(tick) {
   for (const fn of [...watchers]) fn(tick);
 }
 
-// health says on every view whether something is wrong.
+// health shows in the header of every view whether something is wrong.
 function health() {
   const all = problems(last), bad = all.filter((p) => p.level === "bad"), at = $("health");
   const text = bad.length ? (bad.length === 1 ? bad[0].title : `${bad.length} problems`) : all.length ? "Look at Now" : "Healthy";
@@ -315,7 +316,7 @@ function lost() {
   again = setTimeout(connect, Math.min(1000 * 2 ** attempt++, 10_000));
 }
 
-// The server is another one than the one that this page came from.
+// outdated says that the server of this page was restarted.
 function outdated() {
   if (about?.mode === "dev") {
     banner("lull was restarted: this page belongs to the run before it.",
@@ -355,7 +356,7 @@ function confirm(text, { title, action, typed, asked, danger } = {}) {
     const dialog = el("dialog", { "aria-labelledby": "dialog-title" },
       el("form", {
         onsubmit(e) {
-          e.preventDefault(); // a policy forbids forms, and the dialog closes by itself
+          e.preventDefault(); // the content security policy forbids forms; the next line closes the dialog
           dialog.close("yes");
         },
       },

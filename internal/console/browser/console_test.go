@@ -303,7 +303,7 @@ func TestBreakItShowsTheBreakAndTheRecovery(t *testing.T) {
 	p.shows("sink down")
 	p.until(`Number(document.querySelectorAll(".card dd")[2].innerText) > 9`) // waiting
 	p.click("button", "Stop sending")
-	p.click("button", "Put everything right")
+	p.click("button", "Restore all")
 	p.shows("Recovered")
 	p.shows("Nothing was lost")
 	p.accessible("recovered")

@@ -82,7 +82,7 @@ export default {
     const right = el("button", {
       type: "button", class: "primary",
       onclick: () => change("/console/breakit", Object.fromEntries(breaks.map((b) => [b.name, b.off]))),
-    }, "Put everything right");
+    }, "Restore all");
     const stream = el("button", { type: "button", "aria-pressed": "false", onclick: toggle }, "Keep sending events");
 
     root.append(
@@ -92,7 +92,7 @@ export default {
       el("p", { class: "soft" }, `The stream is a burst of three versions each second, of ${documents} documents in turn: break-it-1 and so on. It ends when you leave this view: watch Now or a document in a second tab.`),
       problem, say, counts,
       el("h2", {}, "Switches"), el("div", { class: "cards wide" }, cards),
-      el("h2", {}, "An invocation killed"), el("div", { class: "cards wide" }, killing));
+      el("h2", {}, "Kill a function"), el("div", { class: "cards wide" }, killing));
 
     // The little stream.
     function toggle() {

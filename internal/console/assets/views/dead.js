@@ -1,20 +1,20 @@
-// Dead letters: why they are here, and what to do about them.
+// Dead letters: the reason of each, and what to do.
 
 const filters = ["reason", "collection", "key", "state", "after", "before"];
 
-// What each outcome of a redrive or drop says; the words are those of `lull dead redrive`.
+// outcomes explain each outcome of a redrive or a drop, in the words of `lull dead redrive`.
 const outcomes = {
   sent: "sent again, to be judged by its version",
   covered: "its message was sent with another dead letter of it",
   would_send: "would be sent again",
   would_drop: "would be dropped",
-  superseded: "its version or a newer one is committed: it goes by itself",
-  busy: "somebody works on the document: try later",
+  superseded: "its version or a newer one is committed: lull removes the dead letter",
+  busy: "the document is being written: try later",
   too_old_to_judge: "too old to judge by its row: only with force",
   too_large: "no room for lull's marks: publish it again from the upstream",
   empty: "no queue takes an empty body: publish it again from the upstream",
   unknown_schema: "its row is of a newer lull",
-  gone: "somebody else took it away meanwhile",
+  gone: "another operator removed the dead letter",
   dropped: "dropped for good",
   failed: "failed",
 };
@@ -24,7 +24,7 @@ export default {
   title: "Dead letters",
   needs: "dead",
   mount(root, ctx) {
-    // #/dead/ID is one dead letter, and #/dead/COLLECTION#ID are those of a document.
+    // #/dead/ID shows one dead letter. #/dead/COLLECTION#ID lists the dead letters of a document.
     return ctx.params.key && !ctx.params.key.includes("#") ? one(root, ctx, ctx.params.key) : list(root, ctx);
   },
 };
@@ -119,7 +119,7 @@ function summary(ctx, all, reason) {
       el("p", { class: "soft" }, `First ${fmt.ago(g.oldest)}, last ${fmt.ago(g.newest)}.`)))));
 }
 
-// options puts the reasons into the field, which is there before they are known.
+// options adds the reasons to the field of the filter, once the server has named them.
 function options(root, reasons) {
   const at = root.querySelector("select[name=reason]");
   if (at.length > 2) return;
@@ -225,10 +225,10 @@ async function one(root, ctx, id) {
   work.before(el("div", { class: "actions" }, orders(ctx, work, { id }, "this one", advice.fails_again ? [{ ...l, parked: 1 }] : [], null)));
 }
 
-// Redrive and drop. First a dry run, then the deed.
+// Redrive and drop. A dry run comes first.
 
-// orders are the buttons. fails are the groups that a redrive cannot help: then it is not the primary
-// button.
+// orders returns the buttons. fails are the groups whose redrive fails again: if there is one, the
+// redrive is not the primary button.
 function orders(ctx, at, selection, what, fails, done) {
   const { el } = ctx;
   return [
@@ -238,14 +238,14 @@ function orders(ctx, at, selection, what, fails, done) {
   ];
 }
 
-// warning says which dead letters a redrive cannot help.
+// warning says whose redrive fails again.
 const warning = (ctx, fails) => `A redrive fails again for ${fails.map((g) => `${ctx.fmt.number(g.parked)} ${g.reason}`).join(", ")}, unless the settings changed.`;
 
 function panel(ctx, at, verb, selection, what, fails, done) {
   const { el, fmt } = ctx, redrive = verb === "redrive", path = `/console/dead/${verb}`;
   const rate = el("input", { id: "dead-rate", type: "number", min: "0", max: "10000", step: "any", value: "" });
   const force = el("input", { id: "dead-force", type: "checkbox" });
-  // What runs changes several times a second: only its beginning and its end are read out.
+  // The numbers change several times a second. Screen readers read out only the beginning and the end.
   const spoken = el("p", { role: "status" }), result = el("div", {}), buttons = el("div", { class: "actions" });
   const heading = el("h2", { tabindex: "-1" }, redrive ? `Redrive ${what}` : `Drop ${what}`);
   const after = el("div", {}), sent = [];
@@ -266,7 +266,7 @@ function panel(ctx, at, verb, selection, what, fails, done) {
     spoken, result, after, buttons));
   heading.focus();
 
-  // run counts the lines as they come; the counts of the end are the server's.
+  // run counts the lines that arrive. The last line has the counts of the server.
   function run(dry, total, confirm) {
     const counts = {}, lines = [], progress = total && el("progress", { max: String(total), value: "0", "aria-label": "Progress" });
     const began = new Date(ctx.now() - 1000).toISOString(); // the page's clock may be a little ahead

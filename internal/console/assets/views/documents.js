@@ -22,10 +22,11 @@ export default {
   },
 };
 
-// tag shows a state. Its colour is that of the cause: the state is waiting, whatever it waits for.
+// tag shows a state. The colour of the tag follows the cause: a document that waits for a sink is
+// waiting, like one that waits for quiet.
 const tag = (ctx, state, cause = state) => ctx.el("span", { class: `tag ${colors[cause] ?? "bad"}` }, words(state));
 
-// because says why a document waits, and what happens when. The server has decided both.
+// because says why a document waits, and what happens next. The server decides both.
 function because(ctx, wait) {
   if (!wait?.next) return wait?.cause || "";
   const over = wait.next !== "paused" && ms(wait.at) <= ctx.now();
@@ -99,7 +100,7 @@ function list(root, ctx) {
   const { el, fmt } = ctx, filter = Object.fromEntries(filters.filter((n) => ctx.params[n]).map((n) => [n, ctx.params[n]]));
   const make = bars(ctx), chips = el("div", { class: "chips", role: "group", "aria-label": "By state" });
   const notes = el("div", {}), at = el("div", {}), news = el("p", { class: "soft" });
-  const rows = new Map(); // by key: what is shown stays in its place, with its focus
+  const rows = new Map(); // by key, so that a row keeps its place and its focus
   let body = null, asked = 0, took = 0, busy = false, first = true, gone = false, next = "";
 
   root.append(search(ctx, filter), chips, notes, news, at);
@@ -190,7 +191,7 @@ function list(root, ctx) {
     }
   }
 
-  // A large table is asked less often.
+  // If the server needs long for an answer, the page asks less often.
   ctx.live(() => { if (!first && performance.now() - asked > Math.min(Math.max(900, 10 * took), 5000)) refresh().catch(() => {}); });
   return refresh().then(() => () => {
     gone = true;
@@ -221,7 +222,7 @@ function search(ctx, filter) {
       type: "button",
       onclick: () => (contains.value.includes("#") ? ctx.go("documents", { key: contains.value.trim() })
         : ctx.toast("Type a whole key: the collection, #, and the id.")),
-    }, "Open this key"));
+    }, "Go to document"));
 }
 
 // states are the filters, with the number of documents in each state if the stack counts them. A
@@ -253,7 +254,7 @@ async function one(root, ctx, key) {
   ctx.title(key);
   const lead = el("div", {}), body = el("div", {}), problem = el("div", {});
   root.append(el("p", {}, el("a", { href: ctx.link("documents") }, "All documents")), lead, problem, contents(ctx, key), body);
-  const lanes = el("div", {}); // moves with the time, and what can have the focus does not
+  const lanes = el("div", {}); // the timeline is drawn again and again, so it contains nothing that can have the focus
   let told = "", busy = false, gone = false, last = null;
 
   function draw(x) {
@@ -265,7 +266,7 @@ async function one(root, ctx, key) {
     }
     ctx.renew(body, JSON.stringify(x), () => [
       ...sinks(ctx, key, x),
-      el("h2", {}, "How it came to this"), lanes, story(ctx, x),
+      el("h2", {}, "Timeline"), lanes, story(ctx, x),
       x.held?.length && [el("h2", {}, "Messages that wait"), ctx.table(["Version", "Operation", "Lane", "Sent", "Due", { text: "Received", number: true }, "Message"],
         x.held.map((h) => [mono(ctx, h.version), h.operation, h.lane, fmt.time(h.sent_at), fmt.time(h.due_at), `${h.receives}×`, mono(ctx, h.message_id)]),
         { caption: `Of the flight ${x.flight}` })],
@@ -274,9 +275,13 @@ async function one(root, ctx, key) {
       x.dead_letters?.length && [el("h2", {}, "Dead letters"), ctx.table(["Version", "Reason", "Detail", "State", "Died"],
         x.dead_letters.map((l) => [mono(ctx, l.version || "–"), el("a", { href: ctx.link("dead", { key: l.id }) }, l.reason), el("bdi", {}, l.detail), l.state, fmt.time(l.died_at)]),
         { caption: "Kept byte for byte" }), el("p", {}, el("a", { href: ctx.link("dead", { key }) }, "Redrive or drop them"))],
-      el("h2", {}, "Row"), Object.keys(row).length ? ctx.table(["Attribute", "Value"],
-        Object.entries(row).map(([k, v]) => [el("code", {}, k), mono(ctx, String(v))]), { caption: "What the table holds of it" })
-        : el("p", { class: "empty" }, "It has no row."),
+      el("h2", {}, "Effective settings"), ctx.table(["Setting", "Value"], [
+        [el("code", {}, "quiet"), `${fmt.duration(x.quiet_ns / 1e6)} without a change, then it is written`], [el("code", {}, "maxWait"), `${fmt.duration(x.max_wait_ns / 1e6)} after the first change, at the latest`],
+        [el("code", {}, "minInterval"), `one write in ${fmt.duration(x.min_interval_ns / 1e6)}, at most`], [el("code", {}, "sink"), x.sink],
+      ], { caption: "Of its collection, with what the collection inherits" }),
+      el("h2", {}, "Stored state"), Object.keys(row).length ? ctx.table(["Attribute", "Value"],
+        Object.entries(row).map(([k, v]) => [el("code", {}, k), mono(ctx, String(v))]), { caption: "The row of the document in the table" })
+        : el("p", { class: "empty" }, "The table has no row of the document."),
     ]);
   }
 
@@ -300,7 +305,7 @@ async function one(root, ctx, key) {
   }
 
   await refresh();
-  // On AWS each look reads the sink and the bucket: not while nothing waits.
+  // On AWS, each request reads the sink and the bucket. So the page asks only while the document waits.
   ctx.live(() => { if (ctx.about.mode === "dev" || last?.pending) refresh().catch(() => {}); });
   return () => {
     gone = true;
@@ -308,8 +313,8 @@ async function one(root, ctx, key) {
   };
 }
 
-// sinks are those of a document whose collection has several: each has a row, and so a page, of its
-// own.
+// sinks shows the state of the document in each sink of its collection. Each sink has a row in the
+// table, and a page in the console.
 function sinks(ctx, key, x) {
   const { el } = ctx, all = key.replace(/^([^#@]*)@[^#]*#/, "$1#");
   if (all !== key) return [el("p", {}, `This is about the sink ${x.sink} alone. `, el("a", { href: ctx.link("documents", { key: all }) }, "All sinks of this document"))];
@@ -321,8 +326,8 @@ function sinks(ctx, key, x) {
 
 const mono = (ctx, text) => ctx.el("bdi", { class: "mono" }, text);
 
-// contents shows the document itself, and what the newest event would change: only when it is asked
-// for, because it may be large or confidential.
+// contents shows the document in the sink, and what the newest event would change. It loads them only
+// if the user asks, because a document may be large or confidential.
 function contents(ctx, key) {
   const { el } = ctx, at = el("div", { role: "region", "aria-label": "The document itself", "aria-live": "off" });
   const sink = () => ctx.get("/console/document/sink", { key });

@@ -20,7 +20,7 @@ export default {
       if (!last || gone) return;
       const s = tick?.status;
       ctx.renew(total, JSON.stringify(last.total), () => totals(ctx, last));
-      // A chart is drawn less often than the numbers, and not while somebody reads it.
+      // The page draws a chart less often than the numbers, and not while the pointer is over the chart.
       if (performance.now() - drawn < 2500 || root.querySelector("figure details[open], figure:hover")) return;
       drawn = performance.now();
       flow.replaceChildren(...series(ctx, last, s));
@@ -42,7 +42,7 @@ export default {
         failed.replaceChildren();
       } catch (e) {
         failed.replaceChildren(el("p", { class: "problem" }, e.message));
-        last ??= {}; // the queues are shown all the same
+        last ??= {}; // the page shows the queues without these numbers
       } finally {
         took = performance.now() - asked;
         busy = false;
@@ -57,7 +57,8 @@ export default {
       draw();
     });
     built.refresh();
-    // Numbers change without the status, and a slow answer is asked for less often.
+    // The numbers change even if the status does not. If the server needs long for an answer, the page
+    // asks less often.
     const timer = setInterval(() => {
       if (document.hidden) return;
       say();
@@ -119,7 +120,7 @@ function figure(ctx, name, value, more, kind) {
   return el("div", { class: "card" }, el("dt", {}, name), el("dd", { class: kind }, value, el("small", { class: "soft" }, more)));
 }
 
-// three are the figures that tell a healthy stack from another one.
+// three returns the figures that show whether the stack is healthy.
 function three(ctx, s) {
   const { el, fmt } = ctx, f = s?.flow;
   if (!f) return [];
@@ -154,7 +155,7 @@ function totals(ctx, m) {
       el("dt", {}, meaning && el("span", { class: `dot ${meaning}`, "aria-hidden": "true" }), name), el("dd", {}, value, el("small", { class: "soft" }, more)))))];
 }
 
-// health is the state of a sink, in one word and its sentence.
+// health shows the state of a sink in one word, and explains the state.
 function health(ctx, k) {
   const { el, fmt } = ctx, pace = k.rate && `${fmt.number(Math.round(k.rate * 10) / 10)} documents/s`;
   const said = (kind, word, text) => [el("span", { class: `tag ${kind}` }, word), " ", text];

@@ -1,7 +1,7 @@
 // Send: messages to try, in the form that the settings decode.
 
 const suffix = () => [...crypto.getRandomValues(new Uint8Array(4))].map((b) => "abcdefghjkmnpqrstuvwxyz23456789"[b % 31]).join("");
-// The states of explain in which nothing moves by itself.
+// calm are the states that do not change without an operator or a new event.
 const calm = new Set(["fresh", "dead", "dropped", "reset", "forgotten", "far_ahead", "sink_lost", "sink_older", "sink_newer", "sink_kept"]);
 
 export default {
@@ -46,7 +46,7 @@ export default {
       data.disabled = form.refers;
     }
 
-    // write asks for the messages; what somebody has typed into one of them is gone then.
+    // write asks for the messages. It replaces what the user has typed into them.
     let asked = 0;
     async function write() {
       const mine = ++asked;
@@ -78,7 +78,7 @@ export default {
       }), drafts.length ? el("div", { class: "actions" },
         el("button", { type: "submit", class: "primary" }, drafts.length === 1 ? "Send it" : `Send ${drafts.length} messages`),
         fixes && el("span", {}, closes, " ", el("label", { for: "send-closes" }, "Drop the dead letter once the corrected message is written")),
-        el("button", { type: "button", onclick: write }, "Write them anew")) : null);
+        el("button", { type: "button", onclick: write }, "Regenerate example")) : null);
     }
 
     root.append(
@@ -112,7 +112,7 @@ export default {
     data.addEventListener("input", later);
     await (ctx.params.dead ? correct(ctx.params.dead) : write());
 
-    // correct takes the message of a dead letter, with the attributes that are not lull's own.
+    // correct loads the message of a dead letter, without the attributes that lull added.
     async function correct(dead) {
       const [{ dead_letter: l }, body] = await Promise.all(["letter", "body"].map((what) => ctx.get(`/console/dead/${what}`, { id: dead })));
       await write();
@@ -130,7 +130,7 @@ export default {
       draw();
     }
 
-    // send sends each message at its time, also once somebody has gone to another view to watch.
+    // send sends each message at its time, even if the user has opened another view.
     function send() {
       const batch = drafts.map((d, i) => ({ ...d, body: d.at.value, number: i + 1 }));
       if (!batch.length) return;
@@ -173,7 +173,7 @@ export default {
         }
         due -= some.length;
         last = ctx.now();
-        said.textContent = due ? `${due === 1 ? "One message is" : `${due} messages are`} still to be sent. You may look at other views meanwhile; keep the page open.` : "Everything was sent.";
+        said.textContent = due ? `${due === 1 ? "One message is" : `${due} messages are`} still to be sent. You may look at other views, but keep the page open.` : "Everything was sent.";
         look();
       }
       for (const [after, some] of times) {
@@ -201,10 +201,10 @@ export default {
         }
       }
 
-      // look asks how the documents are, at each tick until nothing moves any more.
+      // look reads the states of the documents at each tick, until no state changes any more.
       let looking = false;
       async function look() {
-        const soon = due || ctx.now() - last < form.fresh_ms + 5000; // it may not have been received yet
+        const soon = due || ctx.now() - last < form.fresh_ms + 5000; // the message may not have been received yet
         const keys = [...states.keys()].filter((k) => soon || !calm.has(states.get(k)?.state)).slice(0, 20);
         if (left || looking || !keys.length) return;
         looking = true;
@@ -212,7 +212,7 @@ export default {
           const query = new URLSearchParams(keys.map((k) => ["key", k]));
           for (const s of (await ctx.get(`/console/send/states?${query}`)).states) states.set(s.key, s);
           const shown = [...states].filter(([, s]) => s);
-          docs.replaceChildren(el("h2", {}, "How it goes"), ...shown.map(([k, s]) => el("section", { class: "card" },
+          docs.replaceChildren(el("h2", {}, "Results"), ...shown.map(([k, s]) => el("section", { class: "card" },
             el("h3", {}, el("a", { class: "mono", href: ctx.link("documents", { key: k }) }, k), " ", el("span", { class: "tag" }, s.state.replaceAll("_", " "))),
             el("p", {}, s.sentence))));
           const s = fixed && states.get(fixed.key);
@@ -224,7 +224,7 @@ export default {
       }
       watch = ctx.live(look);
       outcome.querySelector("h2").focus();
-      if (!own && !ctx.params.dead) { // the next one is another document: its versions begin anew
+      if (!own && !ctx.params.dead) { // the next example is another document, whose versions begin with 1
         id.value = `sample-${suffix()}`;
         write();
       }
