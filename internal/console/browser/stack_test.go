@@ -103,10 +103,10 @@ func (s *stack) stop() {
 	s.cmd = nil
 }
 
-// publish sends messages.
+// publish sends messages as an upstream does, also those that break the contract.
 func (s *stack) publish(body string) {
 	s.t.Helper()
-	answer, err := http.Post("http://"+s.address+"/publish", "application/x-ndjson", strings.NewReader(body))
+	answer, err := http.Post("http://"+s.address+"/publish?unchecked=true", "application/x-ndjson", strings.NewReader(body))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -116,19 +116,29 @@ func (s *stack) publish(body string) {
 	}
 }
 
+// post sends JSON, and returns the answer.
+func (s *stack) post(path, body string) string {
+	s.t.Helper()
+	answer, err := http.Post("http://"+s.address+path, "application/json", strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		s.t.Fatalf("%s: %s %s %v", path, answer.Status, text, err)
+	}
+	return string(text)
+}
+
 // breakSink lets the sink fail, until the stack says that the sink is unhealthy.
 func (s *stack) breakSink() {
 	s.t.Helper()
-	answer := usecasetest.Must(http.Post("http://"+s.address+"/console/breakit", "application/json",
-		strings.NewReader(`{"sink_down":true}`)))(s.t)
-	_ = answer.Body.Close()
+	s.post("/console/breakit", `{"sink_down":true}`)
 	s.publish(put("probe", "1", "It finds that the sink is down", ""))
 	for end := time.Now().Add(patience); ; pause(s.t.Context()) {
-		answer := usecasetest.Must(http.Post("http://"+s.address+"/operate/status", "application/json",
-			strings.NewReader("{}")))(s.t)
-		text := usecasetest.Must(io.ReadAll(answer.Body))(s.t)
-		_ = answer.Body.Close()
-		if strings.Contains(string(text), `"open":true`) {
+		text := s.post("/operate/status", "{}")
+		if strings.Contains(text, `"open":true`) {
 			return
 		}
 		if time.Now().After(end) {

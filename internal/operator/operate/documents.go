@@ -90,8 +90,9 @@ type catalog struct {
 }
 
 // Documents lists documents page by page, by their rows. If the rows are in memory
-// ([Operator.Rows]), it lists every document by key, also one without a row. Otherwise it lists waiting, dead and scheduled
-// documents, found by their flights, dead letters and schedules. It never scans the table.
+// ([Operator.Rows]), it lists every document by key, also one without a row. Otherwise it lists
+// waiting, dead and scheduled documents, found by their flights, dead letters and schedules. It never
+// scans the table.
 func (o *catalog) Documents(ctx context.Context, f DocumentFilter) (DocumentPage, error) {
 	limit, wrong := limited(f.Limit, pageSize, maxPageSize)
 	l := lister{
@@ -179,7 +180,8 @@ func (l *lister) add(r shard.Row) {
 	}
 	switch state {
 	case StateWaiting, StateClaimed:
-		d.Pending, d.Began, d.Quiet, d.MaxWait = r.Pending.VersionText(), r.BurstStart.Time(), e.timing.Quiet, e.timing.MaxWait
+		d.Pending, d.Began = r.Pending.VersionText(), r.BurstStart.Time()
+		d.Quiet, d.MaxWait = e.timing.Quiet, e.timing.MaxWait
 		if d.Flight = r.Flight; state == StateClaimed {
 			d.LeaseUntil = r.LeaseUntil.Time()
 		}
@@ -262,7 +264,8 @@ func (l *lister) dead(ctx context.Context) error {
 	if l.f.State == StateRedriven {
 		state = deadletter.Redriven
 	}
-	facts, next, err := l.o.Dead.List(ctx, deadletter.Filter{State: state, Collection: l.f.Collection}, l.f.Cursor, l.limit)
+	facts, next, err := l.o.Dead.List(ctx, deadletter.Filter{State: state, Collection: l.f.Collection}, l.f.Cursor,
+		l.limit)
 	if err != nil {
 		return fmt.Errorf("list dead letters: %w", err)
 	}

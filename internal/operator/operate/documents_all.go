@@ -60,15 +60,15 @@ func (l *lister) all(ctx context.Context) error {
 // rest reads the dead letters and the schedule. It returns the documents that they name.
 func (l *lister) rest(ctx context.Context) (docs map[shard.DocID]bool, err error) {
 	docs = map[shard.DocID]bool{}
-	dead, capped := "", false
-	for n := 0; ; {
-		facts, next, err := l.o.Dead.List(ctx, deadletter.Filter{Collection: l.f.Collection}, dead, maxPageSize)
+	var capped bool
+	for cursor, n := "", 0; ; {
+		facts, next, err := l.o.Dead.List(ctx, deadletter.Filter{Collection: l.f.Collection}, cursor, maxPageSize)
 		if err != nil {
 			return nil, fmt.Errorf("list dead letters: %w", err)
 		}
 		l.keep(facts)
 		n += len(facts)
-		if dead = next; next == "" || n >= maxCount {
+		if cursor = next; next == "" || n >= maxCount {
 			capped = next != ""
 			break
 		}

@@ -22,7 +22,10 @@ func BenchmarkAPageOfManyDocuments(b *testing.B) {
 		_, err := shards.Write(b.Context(), shard.Write{
 			Doc: shard.DocID(fmt.Sprintf("content#%06d", i)), Update: []shard.Action{
 				{Verb: shard.Set, Attr: shard.AttrLastWrite, Val: shard.Value{Kind: shard.KindNumber, Num: 1}},
-				{Verb: shard.Set, Attr: shard.AttrCommitted, Val: shard.Value{Kind: shard.KindBinary, Text: string(key)}},
+				{
+					Verb: shard.Set, Attr: shard.AttrCommitted,
+					Val: shard.Value{Kind: shard.KindBinary, Text: string(key)},
+				},
 			},
 		})
 		if err != nil {

@@ -218,7 +218,9 @@ func TestTheCountsAreThoseOfTheLists(t *testing.T) {
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		g.documents()
 		g.Rows = g.rig.Shards.All()
-		for _, filter := range []operate.DocumentFilter{{}, {State: operate.StateFresh}, {Contains: "e"}, {Collection: "far"}} {
+		for _, filter := range []operate.DocumentFilter{
+			{}, {State: operate.StateFresh}, {Contains: "e"}, {Collection: "far"},
+		} {
 			counts := usecasetest.Must(api.Documents(t.Context(), filter))(t).Counts
 			sum := 0
 			for _, state := range operate.ListedStates() {
@@ -249,8 +251,8 @@ func TestAListSaysWhyADocumentWaitsAsItsExplanationDoes(t *testing.T) {
 				x := usecasetest.Must(api.Explain(t.Context(), key))(t)
 				p := usecasetest.Must(api.Documents(t.Context(), operate.DocumentFilter{Key: key}))(t)
 				d := p.Documents[0]
-				if x.State != state || d.State != x.Listed || d.Wait == nil || *d.Wait != *x.Wait || d.Wait.State != state ||
-					d.Wait.Cause != cause {
+				if x.State != state || d.State != x.Listed || d.Wait == nil || *d.Wait != *x.Wait ||
+					d.Wait.State != state || d.Wait.Cause != cause {
 					t.Errorf("%s: the list says %s, %+v; the explanation %s, %s, %+v; want %s because it %q", key, d.State, d.Wait,
 						x.Listed, x.State, x.Wait, state, cause)
 				}
@@ -265,7 +267,9 @@ func TestAListSaysWhyADocumentWaitsAsItsExplanationDoes(t *testing.T) {
 			{Verb: shard.Set, Attr: shard.AttrOpenUntil, Val: shard.Value{
 				Kind: shard.KindNumber, Num: int64(now.Add(time.Minute)),
 			}},
-			{Verb: shard.Set, Attr: shard.AttrLastError, Val: shard.Value{Kind: shard.KindString, Text: "no_connection"}},
+			{Verb: shard.Set, Attr: shard.AttrLastError, Val: shard.Value{
+				Kind: shard.KindString, Text: "no_connection",
+			}},
 		}})
 		same("content#waits", operate.StateOpen, "waits for the sink, which is unhealthy (no_connection)")
 		usecasetest.Must(api.Pause(t.Context(), operate.PauseOrder{Sink: "search", By: "ann", Why: "upgrade"}))(t)
