@@ -8,12 +8,12 @@ import (
 	"github.com/lullhq/lull/internal/seam/journal"
 )
 
-// audit writes each change that an operator's command makes to standard error, as a line of JSON.
+// audit writes a line of JSON to standard error for each change that an operator's command makes.
 type audit struct{ log *slog.Logger }
 
 func newAudit(w io.Writer) audit { return audit{slog.New(slog.NewJSONHandler(w, nil))} }
 
-// Note writes the decisions that change something. It never writes a body.
+// Note writes a decision if it changed something. It never writes a body.
 func (a audit) Note(n journal.Note) {
 	switch n.Step {
 	case journal.Redriven, journal.Dropped, journal.DeadLettered, journal.Launched, journal.Parked,

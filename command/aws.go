@@ -110,7 +110,7 @@ func (t *target) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Op
 		},
 		Connect: payload.Connect,
 		Readers: map[string]sink.Reader{}, Unread: map[string]error{},
-		Hint: "a sink inside a VPC answers index, and nobody outside", Sinks: map[string]sink.Sink{},
+		Hint: "a sink inside a VPC answers only programs in that VPC, such as index", Sinks: map[string]sink.Sink{},
 		Sources: sources, Config: cfg, Clock: clock.System{}, Off: clock.Trust, Journal: newAudit(t.audit),
 	}
 	t.meter = &awsMeter{cfg: cfg, metrics: cloudwatch.New(a), now: time.Now}
@@ -144,7 +144,8 @@ func (t *target) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Op
 	}, nil
 }
 
-// operated is the settings of a stack whose kinds this program need not link: see [anyKind].
+// operated has the settings of a deployed stack. This program need not link the kinds of the stack:
+// see [anyKind].
 type operated struct{ *config.Config }
 
 func (o operated) SourceConfig() source.Config {
@@ -157,7 +158,8 @@ func (o operated) SourceConfig() source.Config {
 // finds them.
 type credentials func(context.Context) (aws.Config, error)
 
-// account returns how this process reaches AWS. region is used if nothing else names one.
+// account returns the credentials and the region with which this process calls AWS. region is used
+// if neither the environment nor a profile names a region.
 func (find credentials) account(ctx context.Context, region string) (aws.Config, error) {
 	a, err := find(ctx)
 	if err != nil {
@@ -173,7 +175,7 @@ func (find credentials) account(ctx context.Context, region string) (aws.Config,
 type deployedQueue struct {
 	queue.Queue
 	url, sink string
-	dead      string // the name of its dead-letter queue; empty if it is one itself
+	dead      string // the name of its dead-letter queue; empty if this is a dead-letter queue
 }
 
 // queueURL finds a queue of a stack.
@@ -199,7 +201,7 @@ func history(logs *cloudwatchlogs.Logs, cfg *config.Config, ago time.Duration) f
 	}
 }
 
-// attributes returns the attributes of a queue that status shows or checks.
+// attributes returns the attributes of a queue that `lull status` shows or checks.
 func attributes(ctx context.Context, client *awssqs.Client, name, url string) (map[string]string, error) {
 	out, err := client.GetQueueAttributes(ctx,
 		&awssqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []types.QueueAttributeName{

@@ -19,10 +19,10 @@ import (
 	"github.com/lullhq/lull/internal/seam/journal"
 )
 
-// account is an AWS account as the commands see it: who they are, and what each operation answers.
+// account is a simulated AWS account: the settings of its stack, and the answer to each operation.
 type account struct {
 	settings string
-	answers  map[string]awstest.Reply // by operation; others succeed with nothing in them
+	answers  map[string]awstest.Reply // by operation; every other operation succeeds with an empty answer
 
 	mu    sync.Mutex
 	calls []string
@@ -53,7 +53,7 @@ func (a *account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		reply.Body = identity
 	case !scripted && op == "GetQueueUrl":
 		var q struct{ QueueName string }
-		_ = json.Unmarshal(body, &q) // the answer shows it
+		_ = json.Unmarshal(body, &q) // if this fails, the answer has no name
 		reply.Body = map[string]string{"QueueUrl": "http://" + r.Host + "/123456789012/" + q.QueueName}
 	case !scripted && op == "GetQueueAttributes":
 		reply.Body = map[string]any{"Attributes": map[string]string{"ApproximateNumberOfMessages": "3"}}
@@ -163,8 +163,8 @@ func TestAnotherStackOrAMissingPermissionIsNamed(t *testing.T) {
 	}
 }
 
-// A deployed stack keeps its decisions in its functions' logs, which are read on request only, and
-// within what was asked for.
+// The decisions of a deployed stack are in the logs of its functions. `lull explain` reads these
+// logs only with --logs, and only for the given time.
 func TestExplainReadsWhatFunctionsLogged(t *testing.T) {
 	t.Parallel()
 	line := `{"timestamp":"2026-11-20T12:00:00Z","level":"INFO","msg":"released","function":"index","doc":"content#a","detail":"throttled: http 429"}`
@@ -203,7 +203,7 @@ func TestExplainReadsWhatFunctionsLogged(t *testing.T) {
 
 func TestADeployedStackIsFoundByItsSettings(t *testing.T) {
 	t.Parallel()
-	newAccount(t, nil).ask(t, "publish").want(t, "publish", exitFailed) // an empty answer to a send is none
+	newAccount(t, nil).ask(t, "publish").want(t, "publish", exitFailed) // an empty answer to a send means that nothing was sent
 	a := newAccount(t, map[string]awstest.Reply{
 		"SendMessageBatch": {Body: map[string]any{"Successful": []map[string]string{{"Id": "0", "MessageId": "m"}}}},
 	})
@@ -221,7 +221,7 @@ func TestADeployedStackIsFoundByItsSettings(t *testing.T) {
 	}
 }
 
-// unlinkedKinds are the kinds of a module that is not lull's, in a stack with two collections.
+// unlinkedKinds are settings with kinds that this program does not link, for two collections.
 const unlinkedKinds = `stack: shop
 sources: {wiki: {kind: wiki, spaces: [handbook]}}
 collections: {pages: {}, news: {}}
@@ -229,8 +229,8 @@ defaultCollection: pages
 sinks: {search: {kind: ndjson, url: "s3://bucket/pages", suffix: .x}}
 `
 
-// A program without the kinds of a stack can operate it, if it opens no sink and decodes no
-// message.
+// A program that does not link the kinds of a stack can run the commands that open no sink and
+// decode no message.
 func TestAStackOfKindsThatAreNotLinkedIsOperated(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]struct {

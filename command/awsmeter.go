@@ -95,12 +95,12 @@ func (m *awsMeter) Measure(ctx context.Context) (console.Measured, error) {
 	return m.last, nil
 }
 
-// measured adds up the series of all sinks, minute by minute. The freshness of a minute is that of
-// its slowest sink.
+// measured adds up the series of all sinks, minute by minute. The freshness of a minute is the
+// freshness of the slowest sink.
 func measured(series []cloudwatch.Series, begin, end time.Time) console.Measured {
 	out := console.Measured{Since: begin, Step: meterStep, Points: []console.Point{}, Notes: []string{
 		"These are the metrics of the last three hours, by the minute: CloudWatch has them a minute or two late. " +
-			"Messages that came again are counted again. Freshness is that of the live lane.",
+			"Messages that were delivered again are counted again. Freshness is measured in the live lane.",
 	}}
 	each, total := len(metered)+4, countedAt(&out.Total)
 	for at := begin; at.Before(end); at = at.Add(meterStep) {
@@ -144,12 +144,12 @@ func measured(series []cloudwatch.Series, begin, end time.Time) console.Measured
 	return out
 }
 
-// outageGap is how far apart two openings of a circuit may be in one outage: retry.backoffMax, and
-// what the circuit needs to notice it.
+// outageGap is the longest time between two openings of a circuit breaker that count as one outage.
+// It is retry.backoffMax, plus the time in which the circuit breaker notices the failure.
 const outageGap = 3 * time.Minute
 
-// outages are the minutes in which the circuit of a sink opened. An outage without a later opening
-// may have ended or not: it ends with its last minute.
+// outages returns the minutes in which the circuit breaker of a sink opened. The metrics do not
+// show when an outage ends, so it ends here with the minute of its last opening.
 func outages(series []cloudwatch.Series, sinks []string, begin, end time.Time) (all []console.Outage) {
 	each := len(metered) + 4
 	for i, name := range sinks {

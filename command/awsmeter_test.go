@@ -16,9 +16,9 @@ func TestTheMetricsOfAllSinksAreAddedUpMinuteByMinute(t *testing.T) {
 		return cloudwatch.Series{begin.Add(time.Duration(minute) * time.Minute): v}
 	}
 	none := cloudwatch.Series{}
-	// Of each sink: committed, duplicate, failures of enrichers, enriched, fetches in vain, fetched,
+	// For each sink: committed, duplicate, failures of enrichers, enriched, failed fetches, fetched,
 	// parked, received. Then stale, superseded, unchanged, p50, p99, the age of the oldest message in
-	// seconds, and openings of the circuit.
+	// seconds, and openings of the circuit breaker.
 	series := []cloudwatch.Series{
 		at(1, 4), none, at(1, 6), at(1, 8), at(1, 13), at(1, 12), at(3, 1), at(1, 10), at(1, 2), at(1, 3), at(1, 7),
 		at(1, 5000), at(1, 9000), at(1, 20), at(1, 1),
@@ -42,7 +42,7 @@ func TestTheMetricsOfAllSinksAreAddedUpMinuteByMinute(t *testing.T) {
 		t.Errorf("outages %+v, want %+v", got, want)
 	}
 	if want := begin.Add(30 * time.Second); !m.Oldest.Equal(want) {
-		t.Errorf("the oldest message is of %s, want %s", m.Oldest, want)
+		t.Errorf("the oldest message was sent at %s, want %s", m.Oldest, want)
 	}
 	if m.Points[1].Dead != 1 || m.Total.Events != 11 || m.Total.Dead != 1 || m.Total.P99 != 9*time.Second ||
 		len(m.Notes) == 0 || m.Dollars != nil {

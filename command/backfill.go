@@ -17,14 +17,15 @@ func backfillCommand(std *streams, t *target) *cobra.Command {
 	var o operate.BackfillOrder
 	var most float64
 	return define(&cobra.Command{
-		Use: "backfill COLLECTION", Short: "Fill a sink with what another sink of the collection holds",
-		Long: "For a sink that was added to a collection, while events go to both. It reads the rows and documents of the " +
-			"first sink, or of --from, and its documents whose rows are gone. It writes each document, and each tombstone, to " +
-			"--sink, under a lease of its row there and under the version that it has. So a version that is newer is never taken back.\n\n" +
+		Use: "backfill COLLECTION", Short: "Fill a sink with the documents of another sink of the collection",
+		Long: "Use it for a sink that was added to a collection, while events go to both sinks. It reads the rows and " +
+			"documents of the first sink, or of --from, and also documents whose rows have expired. It writes each document, " +
+			"and each tombstone, to --sink, under a lease of its row there and with its version. So it never replaces a newer " +
+			"version.\n\n" +
 			"It sends nothing to any queue, and asks neither the source nor an enricher. It is a job (`lull jobs`): after " +
-			"anything that stopped it, the same command continues on any machine. Run it again where documents were in " +
-			"motion: what is there already is left out. A source that can be exported can fill the sink with " +
-			"`lull resync --sink`, too.",
+			"an interruption, the same command continues on any machine. If documents were in motion, run it again: it " +
+			"leaves out the documents that the sink already has. If the source can be exported, `lull resync --sink` can " +
+			"also fill the sink.",
 		Args: cobra.ExactArgs(1),
 		RunE: t.verb(func(c *cobra.Command, api operate.API, args []string) error {
 			order := o
@@ -35,13 +36,13 @@ func backfillCommand(std *streams, t *target) *cobra.Command {
 			return runBackfill(c.Context(), std, api, order, most)
 		}),
 	}, ends{
-		exitOK:      "the sink has what the other one has; what is in motion comes with its own events",
+		exitOK:      "the sink has the documents of the other sink; documents in motion come with their own events",
 		exitFailed:  "something stopped it: run it again",
 		exitUsage:   "usage or settings, or a sink that cannot be read or written from here",
-		exitRefused: "documents were not copied, and are named",
+		exitRefused: "some documents were not copied: the answer names them",
 	},
-		flag("sink", &o.Sink, "`NAME` of the sink that is filled", needed("name the sink that shall be filled")),
-		flag("from", &o.From, "`NAME` of the sink that holds the documents; without it the collection's first"),
+		flag("sink", &o.Sink, "`NAME` of the sink that is filled", needed("name the sink to fill")),
+		flag("from", &o.From, "`NAME` of the sink that has the documents; without it the first sink of the collection"),
 		flag("dry-run", &o.DryRun, "say what would be copied, change nothing"),
 		flag("rate", &most, "at most `N` documents a second, 0 for no limit", perSecond(&most, "documents")),
 	)
@@ -63,7 +64,7 @@ func runBackfill(ctx context.Context, std *streams, api operate.API, o operate.B
 			n[operate.There], n[operate.InMotion], n[operate.Differs], n[operate.Failed])
 	})
 	if bad := state.Counts[operate.Differs] + state.Counts[operate.Failed]; err == nil && bad > 0 {
-		return &exitError{exitRefused, fmt.Errorf("%d documents were not copied", bad)}
+		return &exitError{exitRefused, fmt.Errorf("%d documents were not copied: see their lines, and run it again", bad)}
 	}
 	return err
 }

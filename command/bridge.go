@@ -62,42 +62,42 @@ func bridgeRabbitMQ(std *streams, t *target) *cobra.Command {
 		Use: "rabbitmq --queue NAME", Short: "Consume from a queue of RabbitMQ", Args: cobra.NoArgs,
 		Long: "Consumes from a queue of RabbitMQ and sends each message to lull: to a 'lull dev', with --aws to the " +
 			"live queue of a deployed sink, or to the queue whose URL --to names. RabbitMQ gets its acknowledgement " +
-			"only once the queue has accepted the message. Whichever side is killed, nothing is lost. A message may " +
-			"be sent twice, which lull bears.\n\n" +
+			"only once the queue has accepted the message. If either side is killed, nothing is lost. A message may " +
+			"be sent twice: lull recognises the duplicate.\n\n" +
 			"Give the address with its password in the environment variable " + rabbitEnv + ": other users of the " +
-			"machine may read a command line. The bridge declares nothing: the queue must exist.\n\nSQS takes at " +
-			"most 1 MiB. With --payload, a larger body goes to S3, and its message refers to it. What SQS never " +
-			"takes goes to the queue of --park. Without that it stays unacknowledged, and the log names it.\n\nIt " +
-			"logs a line a minute. SIGTERM and Ctrl-C end it once what was delivered is sent, after --drain at the " +
-			"latest.",
+			"machine may read a command line. The bridge declares nothing: the queue must exist.\n\nSQS accepts at " +
+			"most 1 MiB. With --payload, a larger body goes to S3, and its message refers to it. A message that SQS " +
+			"always refuses goes to the queue of --park. Without --park it stays unacknowledged, and the log names it.\n\n" +
+			"It logs a line a minute. After SIGTERM or Ctrl-C it still sends the messages that were delivered, for at " +
+			"most --drain.",
 		RunE: func(c *cobra.Command, _ []string) error { return runBridge(c.Context(), std, t, &f) },
 	}, ends{
 		exitOK:     "SIGTERM or Ctrl-C ended it",
-		exitFailed: "RabbitMQ refused the user, the queue is not there, or the address of --listen is taken",
+		exitFailed: "RabbitMQ refused the user, the queue does not exist, or the address of --listen is in use",
 		exitUsage:  "usage or settings: nothing was consumed",
 	},
 		flag("url", &f.url, "`ADDRESS` of RabbitMQ, amqp://USER:PASSWORD@HOST:PORT/VHOST or amqps://...; "+
 			"without it the variable "+rabbitEnv),
 		flag("queue", &f.queue, "`NAME` of the queue to consume from", needed("name the queue to consume from")),
-		flag("park", &f.park, "`NAME` of a queue of the same virtual host for messages that SQS never takes"),
-		flag("ca", &f.ca, "`FILE` of certificates (PEM) that amqps:// trusts; without it the system's"),
+		flag("park", &f.park, "`NAME` of a queue of the same virtual host for messages that SQS always refuses"),
+		flag("ca", &f.ca, "`FILE` of certificates (PEM) that amqps:// trusts; without it the system's certificates"),
 		flag("to", &f.to, "with --aws: the `SINK` whose live queue gets the messages, without it the "+
-			"default one; or the URL of an SQS queue, which needs no settings"),
+			"default sink; or the URL of an SQS queue, which needs no settings"),
 		laneFlag(&f.lane, "`LANE`, live or bulk; without it live"),
-		flag("payload", &f.payload, "`s3://BUCKET/PREFIX` for bodies that SQS does not take for their "+
-			"size; payload.allow of the source must list it"),
+		flag("payload", &f.payload, "`s3://BUCKET/PREFIX` for bodies that are too large for SQS; payload.allow "+
+			"of the source must list it"),
 		flag("source", &f.source, "`NAME` of the source that decodes the messages (the attribute lull-source)"),
-		flag("prefetch", &f.prefetch, "how many messages RabbitMQ sends ahead; that many are in memory at most",
+		flag("prefetch", &f.prefetch, "how many messages may be unconfirmed; at most so many are in memory",
 			between(&f.prefetch, 1, maxPrefetch, fmt.Sprintf("1 to %d", maxPrefetch))),
-		flag("drain", &f.drain, "how long to send what was delivered, once the end is asked for",
+		flag("drain", &f.drain, "how long to send the messages that were delivered, after SIGTERM or Ctrl-C",
 			between(&f.drain, 0, math.MaxInt64, "0 or more")),
 		flag("listen", &f.listen, "`ADDR` on this machine that answers /healthz, such as 127.0.0.1:7072; "+
-			"without it none"),
+			"without it nothing listens"),
 		groupFlag(&f.group),
 	)
 }
 
-// check judges the flags without calling any service.
+// check checks the flags without calling any service.
 func (f *bridgeFlags) check(t *target) error {
 	f.url = cmp.Or(f.url, os.Getenv(rabbitEnv))
 	u, err := url.Parse(f.url)
@@ -109,8 +109,7 @@ func (f *bridgeFlags) check(t *target) error {
 	case f.ca != "" && u.Scheme != "amqps":
 		return usagef("--ca: only amqps:// has certificates")
 	case f.park == f.queue:
-		return usagef("--park %s: name another queue than the one to consume from: what is parked would come again",
-			f.park)
+		return usagef("--park %s: name another queue than --queue, or RabbitMQ delivers parked messages again", f.park)
 	}
 	if f.payload != "" {
 		u, err := url.Parse(f.payload)
@@ -173,7 +172,7 @@ func runBridge(ctx context.Context, std *streams, t *target, f *bridgeFlags) err
 			IdleTimeout:  time.Minute,
 		}
 		go func() { _ = s.Serve(l) }()   // ends with Close
-		defer func() { _ = s.Close() }() // nothing waits for its answers
+		defer func() { _ = s.Close() }() // no client needs an answer any more
 	}
 	if err := b.Run(ctx); err != nil {
 		return &exitError{exitFailed, err}
@@ -181,7 +180,7 @@ func runBridge(ctx context.Context, std *streams, t *target, f *bridgeFlags) err
 	return nil
 }
 
-// trust returns the certificates of --ca, or nil for those of the system.
+// trust returns the certificates of --ca, or nil for the certificates of the system.
 func (f *bridgeFlags) trust() (*tls.Config, error) {
 	if f.ca == "" {
 		return nil, nil //nolint:nilnil // none is not an error
@@ -197,7 +196,7 @@ func (f *bridgeFlags) trust() (*tls.Config, error) {
 	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
 }
 
-// logger logs what a service does: lines for people, or JSON with -o json.
+// logger returns a log for the bridge: lines for people, or JSON with -o json.
 func logger(std *streams) *slog.Logger {
 	if std.output == "json" {
 		return slog.New(slog.NewJSONHandler(std.err, nil))
@@ -285,7 +284,8 @@ func bridgeToDev(ctx context.Context, t *target, f *bridgeFlags, o *bridge.Optio
 		defer cancel()
 		sent, err := api.Publish(ctx, operate.Publication{Messages: out, Lane: flight.Lane(f.lane), Unchecked: true})
 		if err != nil {
-			// Do not wrap err: package backoff would take a timeout for final, and it is not.
+			// Do not wrap err, because package backoff takes a wrapped timeout as final. This timeout is not
+			// final.
 			return queue.FailAll(len(out), fmt.Errorf("publish: %s", err)) //nolint:errorlint // on purpose
 		}
 		errs := make([]error, len(out))

@@ -43,7 +43,8 @@ func TestBridgeNamesWhatIsWrongBeforeItConsumes(t *testing.T) {
 	}
 }
 
-// A message for the queues of several sinks is confirmed to the broker once all of them have it.
+// A message for the queues of several sinks is confirmed to the broker after all these queues have
+// it.
 func TestABridgedMessageIsSafeOnceEverySinkHasIt(t *testing.T) {
 	t.Parallel()
 	got := map[string]int{}

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-var update = goflag.Bool("update", false, "write docs/cli.md anew")
+var update = goflag.Bool("update", false, "write docs/cli.md again")
 
 var docHead = `# The command line
 
@@ -40,7 +40,7 @@ a table fits and has colours. In a pipe it is plain and whole.
 
 `
 
-// codesTable is the table of all exit codes.
+// codesTable returns the table of all exit codes.
 func codesTable() string {
 	var b strings.Builder
 	b.WriteString("| exit code | |\n|---|---|\n")
@@ -52,7 +52,7 @@ func codesTable() string {
 
 func tree() *cobra.Command { return newApp(strings.NewReader(""), io.Discard, io.Discard).command() }
 
-// commands lists every command that can be called, the root apart, in the order of the help.
+// commands returns every command that can be called, except the root, in the order of the help.
 func commands(c *cobra.Command) (out []*cobra.Command) {
 	for _, sub := range c.Commands() {
 		if !sub.IsAvailableCommand() || sub.Name() == "help" {
@@ -264,7 +264,7 @@ func TestHelpShowsOnlyWhatACommandTakes(t *testing.T) {
 	lull(t, "", "dead").want(t, "dead", exitOK, "redrive", "drop")
 }
 
-// The flags that choose a stack may stand before the command, too.
+// The flags that choose a stack may also stand before the command.
 func TestFlagsMayComeFirst(t *testing.T) {
 	t.Parallel()
 	var out, errs bytes.Buffer
@@ -273,11 +273,11 @@ func TestFlagsMayComeFirst(t *testing.T) {
 	answer{code, out.String(), errs.String()}.want(t, "status", exitUsage, "missing.yaml")
 }
 
-// This test has no stack, so no stack is asked.
+// This test has no stack, so a command that asked one would fail in another way.
 func TestWhatACommandIsGivenIsJudgedBeforeItAsksAStack(t *testing.T) {
 	t.Parallel()
 	for line, says := range map[string]string{
-		"backfill c":                                 "--sink: name the sink that shall be filled",
+		"backfill c":                                 "--sink: name the sink to fill",
 		"backfill c --sink s --rate -1":              "--rate -1: want documents a second, or 0 for no limit",
 		"backfill c --sink s --rate NaN":             "--rate NaN: want documents a second",
 		"bridge rabbitmq --queue q --prefetch 0":     "--prefetch 0: want 1 to 65535",
@@ -292,7 +292,7 @@ func TestWhatACommandIsGivenIsJudgedBeforeItAsksAStack(t *testing.T) {
 		"config check one two":                       `"two" is one argument too many`,
 		"config diff one":                            "NEW is missing",
 		"new":                                        "DIR is missing",
-		"object s3://bucket/key --why x":             "--why: of what? Give --abort",
+		"object s3://bucket/key --why x":             "--why: give it only with --abort",
 		"pause":                                      "name one sink, or --all",
 		"pause search --all":                         "name one sink, or --all",
 		"index check con#tent":                       "COLLECTION: ",
@@ -301,10 +301,10 @@ func TestWhatACommandIsGivenIsJudgedBeforeItAsksAStack(t *testing.T) {
 		"publish --lane express":                     "--lane express: want live or bulk",
 		"rebuild c --dry-run --keep -1":              "--keep -1: want 0 or more",
 		"rebuild resume --allow -1":                  "--allow -1: want 0 or more",
-		"replay":                                     "--from: say from when on",
+		"replay":                                     "--from: give the time to begin with",
 		"replay --from 2h --rate 0":                  "--rate 0: want messages a second, above 0",
 		"replay --from 2h --collection Two":          "--collection: ",
-		"reset c#a --yes":                            "--to: say from which version on",
+		"reset c#a --yes":                            "--to: give the lowest version",
 		"reset c#a --yes --to 1 --epoch 4294967296":  "--epoch 4294967296: want 0 to 4294967295",
 		"resync events --rate 1e7":                   "--rate 1e+07: want messages a second",
 		"resync events --group ü":                    "--group \"ü\": want 1 to 128 letters",

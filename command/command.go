@@ -25,8 +25,7 @@ const (
 	groupRare     = "rare"
 )
 
-// The commands stand in the order in which they are added, because groups are read from left to
-// right.
+// The help lists the commands in the order in which they are added, and not by name.
 func init() { cobra.EnableCommandSorting = false }
 
 // alone is the annotation of a command that does not talk to a stack.
@@ -90,9 +89,9 @@ func (a *app) command() *cobra.Command {
 	return root
 }
 
-// showArgs makes every command refuse wrong or empty arguments, and show which it takes. An empty
-// variable of a script must not mean this folder, or all dead letters. An error of a command that
-// has no exit code of its own means that the command failed.
+// showArgs makes every command refuse wrong or empty arguments, and show the right ones. For
+// example, an empty variable of a script must not mean this folder, or all dead letters. If an
+// error has no exit code, showArgs gives it one.
 func showArgs(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		showArgs(sub)
@@ -101,7 +100,7 @@ func showArgs(c *cobra.Command) {
 		c.RunE = func(c *cobra.Command, args []string) error { return failed(do(c, args)) }
 	}
 	if c.HasSubCommands() || c.Args == nil {
-		return // an unknown command has its own answer
+		return // cobra has its own answer to an unknown command
 	}
 	takes := c.Args
 	c.Args = func(c *cobra.Command, args []string) error {
@@ -123,7 +122,7 @@ func standAlone(c *cobra.Command) *cobra.Command {
 	return c
 }
 
-// parent adds subcommands to a command. Without one of them, it lists them.
+// parent adds subcommands to a command. The command alone prints its help, which lists them.
 func parent(c *cobra.Command, subs ...*cobra.Command) *cobra.Command {
 	c.Args, c.RunE = knownCommand, func(c *cobra.Command, _ []string) error { return c.Help() }
 	c.AddCommand(subs...)
@@ -144,15 +143,15 @@ func (a *app) check(c *cobra.Command, _ []string) error {
 			}
 		})
 		if len(wrong) > 0 {
-			return usagef("%s: %s does not talk to a stack", strings.Join(wrong, ", "), c.CommandPath())
+			return usagef("%s: %s does not talk to a stack: leave it out", strings.Join(wrong, ", "), c.CommandPath())
 		}
 		return std.checkOutput()
 	}
 	return cmp.Or(std.checkOutput(), a.target.check(c.Flags()))
 }
 
-// checkEmpty refuses a flag with an empty value. An empty variable of a script must not widen a
-// filter, or start the demo.
+// checkEmpty refuses a flag with an empty value. For example, an empty variable of a script must
+// not widen a filter, or start the demo.
 func checkEmpty(flags *pflag.FlagSet) (err error) {
 	flags.Visit(func(f *pflag.Flag) {
 		if err == nil && f.Value.Type() == "string" && f.Value.String() == "" {
@@ -175,7 +174,7 @@ func define(c *cobra.Command, meaning ends, options ...option) *cobra.Command {
 // columns is how wide help is, in a terminal and in docs/cli.md.
 const columns = 100
 
-// wrapped fills the paragraphs of a text.
+// wrapped breaks the lines of a text after at most columns characters.
 func wrapped(text string) string {
 	var p comment.Parser
 	return string((&comment.Printer{TextWidth: columns}).Text(p.Parse(text)))

@@ -28,9 +28,9 @@ func completionCommand(std *streams) *cobra.Command {
 	return define(&cobra.Command{
 		Use: "completion " + strings.Join(shells, "|"), Short: "Print what your shell needs to complete commands and keys",
 		Long: "Completes commands, flags, their values, and keys and dead letters by asking the stack. It waits at most " +
-			"a second for the stack, and is silent without an answer. It offers only keys that a shell takes as they " +
-			"are. For bash install the package bash-completion first. Load it once, or in the file that your shell " +
-			"reads when it begins:\n\n" +
+			"a second for the stack, and offers nothing without an answer. It offers only keys that need no quotes in a " +
+			"shell. For bash install the package bash-completion first. Load it once, or in the file that your shell " +
+			"reads when it starts:\n\n" +
 			"  source <(lull completion bash)\n" +
 			"  source <(lull completion zsh)\n" +
 			"  lull completion fish | source\n" +
@@ -101,12 +101,12 @@ func allCommands(c *cobra.Command) (all []*cobra.Command) {
 	return all
 }
 
-// plain matches text that is safe in every shell. A sender chooses ids, and some shells would run a
-// $(command) in them.
+// plain matches text that is safe in every shell. A sender chooses the ids of documents, and some
+// shells would run a $(command) in an id.
 var plain = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./:#@+=,%-]*$`)
 
-// shell makes the function that cobra needs. It offers nothing after that many arguments; -1 is for
-// a flag.
+// shell returns the function that cobra needs. With more than this number of arguments, the
+// function offers nothing; -1 is for a flag.
 func (f completer) shell(arguments int) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if arguments >= 0 && len(args) > arguments {
@@ -120,7 +120,7 @@ func (f completer) shell(arguments int) cobra.CompletionFunc {
 	}
 }
 
-// Limits of a request, because a person is waiting for the completion.
+// Limits of a request. A person is waiting for the completion.
 const (
 	patience = time.Second
 	offered  = 200

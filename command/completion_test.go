@@ -36,7 +36,7 @@ func TestShellsComplete(t *testing.T) {
 	for _, tt := range []struct {
 		line []string
 		want []string
-		has  []string // where want is nil
+		has  []string // if want is nil: words that must be among the completions
 	}{
 		{line: []string{"sta"}, want: []string{"status"}},
 		{line: []string{"dead", "list", "--reason", "version"}, want: []string{"version_invalid", "version_class_mismatch"}},
@@ -74,7 +74,7 @@ func TestShellsComplete(t *testing.T) {
 	}
 }
 
-// Whatever a stack answers, a shell gets nothing that it would carry out.
+// Even if a stack answers with hostile texts, a shell gets no word that it would execute.
 func TestShellsAreOfferedNothingHostile(t *testing.T) {
 	t.Parallel()
 	for _, h := range []hostile{{}, {err: errors.New(evil)}} {

@@ -17,7 +17,7 @@ import (
 func configCommand(std *streams) *cobra.Command {
 	c := parent(&cobra.Command{
 		Use: "config", Short: "Check, show and compare settings",
-		Long: "Settings are what lull.yaml says. These commands ask no stack.",
+		Long: "Settings are the contents of lull.yaml. These commands ask no stack.",
 	}, configCheckCommand(std), configShowCommand(std), configSchemaCommand(std), configDiffCommand(std))
 	for _, sub := range append(c.Commands(), c) {
 		standAlone(sub)
@@ -30,11 +30,11 @@ func configDiffCommand(std *streams) *cobra.Command {
 	var templates bool
 	return define(&cobra.Command{
 		Use:   "diff OLD NEW",
-		Short: "Say what a deploy does: what changes, what is replaced, what stays behind, and what comes first",
-		Long: "OLD and NEW are two lull.yaml: what was deployed, and what will be. With --templates they are two " +
-			"CloudFormation templates in JSON, which also tell what the options of the stack and another version of " +
-			"lull change. `aws cloudformation get-template --stack-name STACK` prints the deployed one, and `make " +
-			"synth` writes the other one to cdk.out.",
+		Short: "Say what a deploy changes, replaces and leaves behind, and what to do first",
+		Long: "OLD and NEW are two files like lull.yaml: the deployed settings, and the new settings. With --templates " +
+			"they are two CloudFormation templates in JSON. Templates also show the effects of the stack's options, and " +
+			"of another version of lull. `aws cloudformation get-template --stack-name STACK` prints the deployed " +
+			"template, and `make synth` writes the new one to cdk.out.",
 		Args: cobra.ExactArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if templates {
@@ -45,7 +45,7 @@ func configDiffCommand(std *streams) *cobra.Command {
 	}, ends{
 		exitOK: "everything changes in place, or is added", exitFailed: "the answer could not be written",
 		exitUsage: "usage, or a file that cannot be read",
-		exitWrong: "something is replaced, refused, lost or left behind: read what it says first",
+		exitWrong: "something is replaced, refused, lost or left behind: read the answer before you deploy",
 	}, flag("templates", &templates, "compare CloudFormation templates"), std.outputFlag())
 }
 
@@ -57,7 +57,7 @@ func diffSettings(std *streams, older, newer string) error {
 	for i := range c {
 		c[i].Complete()
 	}
-	// Only the new file must be valid. The deployed one may break a rule that this version added.
+	// Only the new file must be valid. The deployed file may break a rule that this version has added.
 	if err := c[1].Validate(); err != nil {
 		return usage(fmt.Errorf("%s: %w", newer, err))
 	}

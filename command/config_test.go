@@ -84,8 +84,8 @@ func TestConfigCheckSaysWhatFollows(t *testing.T) {
 	}
 }
 
-// Kinds of a module that is not lull's can be right. What was not checked is said, and a deployment
-// needs to know.
+// The settings of a kind that is not linked may be valid. The answer names the kinds that were not
+// checked. With --deploy such a kind is a fault.
 func TestConfigCheckSaysWhatItCouldNotCheck(t *testing.T) {
 	t.Parallel()
 	path := write(t, unlinkedKinds)
@@ -185,7 +185,7 @@ func TestConfigDiffComparesTemplates(t *testing.T) {
 		want(t, "YAML", exitUsage, "parse the template")
 }
 
-// alarming looks for an answer that a person has to read before a deploy.
+// alarming checks the exit code of an answer that an operator has to read, and its texts.
 func alarming(t *testing.T, code exitCode, a answer, says ...string) {
 	t.Helper()
 	for _, text := range says {

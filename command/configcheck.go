@@ -77,11 +77,11 @@ func configCheckCommand(std *streams) *cobra.Command {
 	return define(&cobra.Command{
 		Use: "check [FILE]", Short: "Find every fault of a settings file, and say what follows from it",
 		Long: "Names every fault at once, each with its line and the fix. Without faults it says how fresh documents " +
-			"are, how long a lease is, and what a stack costs a month in which nothing happens. Without FILE it is " +
+			"are, how long a lease is, and what a stack costs a month in which nothing happens. Without FILE it reads " +
 			defaultFile + ".\n\nThe settings of a kind that this program does not link are not checked: the answer names " +
 			"them. With --deploy or --message such a kind is a fault.\n\n" +
-			"With --message it says of each message which rule gives it to which source, and " +
-			"what becomes of it: its document, its version, and the sink. It reads what `lull publish` reads.",
+			"With --message it shows for each message which rule chooses its source, and the result: the document, the " +
+			"version and the sink. It reads the same input as `lull publish`.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			path, err := fileArg(c, args)
@@ -99,11 +99,11 @@ func configCheckCommand(std *streams) *cobra.Command {
 		exitRefused: "the settings are valid, and a message of --message would become a dead letter",
 	},
 		fileFlag(), std.outputFlag(),
-		flag("deploy", &deploy, "also refuse what only 'lull dev' runs, such as the sink bleve, and addresses of "+
+		flag("deploy", &deploy, "also refuse settings that only 'lull dev' runs, such as the sink bleve, and addresses of "+
 			"example.org"),
-		flag("message", &messages, "`FILE|DIR|-` of messages: say which source reads each, and what becomes of it"),
-		flag("sink", &sink, "with --message: the `NAME` of the sink in whose queue they lie; without it as "+
-			"lull publish chooses"),
+		flag("message", &messages, "`FILE|DIR|-` of messages: show which source decodes each, and the result"),
+		flag("sink", &sink, "with --message: the `NAME` of the sink whose queue has the messages; without it the sink "+
+			"that lull publish chooses"),
 	)
 }
 
@@ -216,8 +216,8 @@ func (k checked) show(w io.Writer, cfg *config.Config) {
 	terminal.Printf(w, "\nA stack in which nothing happens costs about $%.0f a month: `lull cost` has the rest.\n", k.Idle)
 	switch {
 	case len(k.Unchecked) > 0:
-		fmt.Fprintln(w, "Whether they can be deployed depends on the kinds that were not checked.")
+		fmt.Fprintln(w, "Whether these settings can be deployed depends on the kinds that were not checked.")
 	case !k.Deployable:
-		fmt.Fprintln(w, "Only `lull dev` runs them: --deploy says what keeps them from a deployment.")
+		fmt.Fprintln(w, "Only `lull dev` runs these settings: --deploy says why they cannot be deployed.")
 	}
 }

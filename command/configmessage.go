@@ -53,7 +53,7 @@ type sampledEvent struct {
 	Ref      string          `json:"ref,omitempty"` // where the content is
 	Document json.RawMessage `json:"document,omitempty"`
 	Skip     string          `json:"skip,omitempty"`
-	Reason   string          `json:"reason,omitempty"` // of the dead letter
+	Reason   string          `json:"reason,omitempty"` // the reason of the dead letter
 	Problem  string          `json:"problem,omitempty"`
 }
 

@@ -12,14 +12,14 @@ import (
 	"github.com/lullhq/lull/internal/terminal"
 )
 
-// configShowCommand prints the settings in force.
+// configShowCommand prints the settings that apply.
 func configShowCommand(std *streams) *cobra.Command {
 	var defaults bool
 	return define(&cobra.Command{
-		Use: "show [FILE]", Short: "Print the settings in force, and where each comes from",
-		Long: "Lists what the file says (yours, with the line) and what follows from it (derived, with the reason). " +
-			"With --defaults it also lists what neither says. Without FILE it is " + defaultFile + ". The list holds no " +
-			"passwords: add it to the report of a bug.",
+		Use: "show [FILE]", Short: "Print the settings that apply, and where each comes from",
+		Long: "Lists the settings of the file (yours, with the line) and the settings that follow from them (derived, with " +
+			"the reason). With --defaults it also lists the other settings, which have lull's defaults. Without FILE it " +
+			"reads " + defaultFile + ". The list has no passwords: add it to the report of a bug.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			path, err := fileArg(c, args)

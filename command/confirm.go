@@ -20,7 +20,7 @@ func (k *consent) flag() option {
 // check returns an error if the question cannot be asked, before anything is read or changed.
 func (k *consent) check(std *streams, what string) error {
 	if _, can := tty(std.in); !k.yes && !can {
-		return usagef("%s cannot be taken back, and there is no terminal to ask in: give --yes", what)
+		return usagef("%s cannot be undone, and without a terminal lull cannot ask: give --yes", what)
 	}
 	return nil
 }
@@ -34,7 +34,7 @@ func (k *consent) ask(ctx context.Context, std *streams, question string) error 
 	}
 	terminal.Printf(std.err, "%s [y/N] ", terminal.Styled{Style: terminal.Bold, Text: question})
 	answers := make(chan string, 1)
-	go func() { answers <- readLine(std.in) }() // without an answer, it ends with the process
+	go func() { answers <- readLine(std.in) }() // without an answer, this goroutine ends with the process
 	select {
 	case <-ctx.Done():
 		return ctx.Err()

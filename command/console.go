@@ -21,14 +21,14 @@ func consoleCommand(std *streams, t *target) *cobra.Command {
 	return define(&cobra.Command{
 		Use: "console", Short: "Serve the console of a deployed stack on this machine", Args: cobra.NoArgs,
 		Long: "Serves a page on this machine that shows what the deployed stack of --config does: its queues, " +
-			"what waits and why, dead letters, and search. It asks AWS with your credentials, those of the stack's " +
-			"reader role for example, and only while somebody looks. It lists what waits without a scan of " +
+			"what waits and why, dead letters, and search. It asks AWS with your credentials, for example those of the " +
+			"stack's reader role, and only while a browser shows the page. It lists waiting documents without a scan of " +
 			"the table.\n\n" +
-			"Open the address that it prints: it ends with a token, which only you have. It shows documents of the " +
-			"stack, so it answers nobody without the token, and only on an address of this machine. From another " +
-			"machine, use ssh -L. Ctrl-C ends it.\n\n" +
+			"Open the address that it prints, which contains a secret token. The page shows documents of the stack. So it " +
+			"answers only requests with the token, and only on an address of this machine. From another machine, use " +
+			"ssh -L. Ctrl-C ends it.\n\n" +
 			"Redriving and dropping dead letters needs the rights of the operator's role. With --send the page can " +
-			"also publish messages, which needs those of the publisher's.\n\n" +
+			"also publish messages, which needs the rights of the publisher's role.\n\n" +
 			"A `lull dev` serves its console itself, at the address that it prints.",
 		RunE: t.verb(func(c *cobra.Command, api operate.API, _ []string) error {
 			return serveConsole(c.Context(), std, t, api, address, send)
@@ -77,7 +77,7 @@ func listenHere(ctx context.Context, address string) (net.Listener, error) {
 	}
 	if at, ok := l.Addr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() {
 		_ = l.Close() // no client has connected yet
-		return nil, usagef("--listen %s: other machines reach this address, and what it shows travels in plain text: "+
+		return nil, usagef("--listen %s: other machines reach this address, and its answers are not encrypted: "+
 			"listen on 127.0.0.1, and use ssh -L from another machine", address)
 	}
 	return l, nil

@@ -16,7 +16,7 @@ import (
 	"github.com/lullhq/lull/internal/console"
 )
 
-// deployed is a `lull console` of an account's stack.
+// deployed is a `lull console` for the stack of an account.
 type deployed struct {
 	*testing.T
 	url, token string
@@ -41,7 +41,7 @@ func (a *account) console(t *testing.T, more ...string) *deployed {
 	return d
 }
 
-// ask is one request with a token, empty for none.
+// ask sends a request with a token; empty for no token.
 func (d *deployed) ask(path, token string) (int, string) {
 	d.Helper()
 	r, err := http.NewRequestWithContext(d.Context(), http.MethodGet, d.url+path, nil)

@@ -18,9 +18,9 @@ func costCommand() *cobra.Command {
 		Use: "cost", Short: "Estimate the whole monthly bill of your settings on AWS",
 		Long: "Runs the real functions in virtual time with your settings and a load, and counts what AWS bills: " +
 			"requests, time, logs, metrics, alarms, polls, storage, keys and secrets, each with its price. AWS decides " +
-			"how many pollers receive from a queue and how full their requests are, so there are two columns: the least " +
-			"that it may use, and what it begins with. Under load there may be more. Without --load it is the bill of a " +
-			"stack in which nothing happens. docs/cost.md explains the lines.",
+			"how many pollers receive from a queue and how full their requests are. So there are two columns: a floor and " +
+			"a ceiling. The ceiling has the pollers with which AWS begins: under load AWS may use more. Without --load it " +
+			"is the bill of a stack in which nothing happens. docs/cost.md explains the lines.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			cfg, _, err := devConfig(c, devFlags{config: settings})
@@ -55,7 +55,7 @@ func costCommand() *cobra.Command {
 		flag("bytes", &load.Bytes, "`N` bytes of a message"),
 		flag("used", &load.Used, fmt.Sprintf("`PERCENT` of a provisioned table's capacity that is used on average, 1 to "+
 			"100; without it %d", cost.UsualUse)),
-		flag("key", &load.Key, "a KMS key of yours encrypts table, queues and bucket"),
+		flag("key", &load.Key, "your own KMS key encrypts the table, the queues and the bucket"),
 		flag("json", &asJSON, "print one JSON object"),
 	)
 }

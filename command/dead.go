@@ -108,32 +108,34 @@ func deadRedriveCommand(std *streams, t *target) *cobra.Command {
 	var o operate.LetterOrder
 	return lettersCommand(std, t, &cobra.Command{
 		Use: "redrive [ID]", Short: "Send dead letters again, to be judged by their version",
-		Long: "Sends one dead letter, those of a filter, or --all to their queues again, oldest first. It takes " +
-			"the parked ones, unless --state says otherwise. Receive judges each by its version, so a document " +
-			"never goes backwards. A dead letter stays parked until its version, or a newer one, is committed. " +
-			"One that is being worked on stays for later (busy). A message is sent once for all of its dead " +
-			"letters (the others are covered), and --rate counts messages. An ID alone sends the message for " +
-			"that dead letter only. " + lettersAreAJob,
+		Long: "Sends dead letters to their queues again, oldest first: one by its ID, those that match a filter, or " +
+			"--all. Without --state it selects parked dead letters. The function receive judges each by its version, " +
+			"so a document never goes backwards. A dead letter stays parked until its version, or a newer one, is " +
+			"committed. If lull is working on its document, it is left for later (busy). If a message has several " +
+			"dead letters, it is sent once for all of them (the others are covered), and --rate counts messages. With " +
+			"an ID, the message is sent for that dead letter only. " + lettersAreAJob,
 	}, &o, operate.RedriveJob, nil,
-		flag("force", &o.Force, "even dead letters that are too old to be judged by their rows"))
+		flag("force", &o.Force, "also dead letters that are too old to be judged by their rows"))
 }
 
 func deadDropCommand(std *streams, t *target) *cobra.Command {
 	var may consent
 	return lettersCommand(std, t, &cobra.Command{
 		Use: "drop [ID]", Short: "Delete dead letters for good",
-		Long: "Deletes one dead letter, those of a filter, or --all: their events are lost for good. A message " +
-			"goes with the last of its dead letters. lull may ignore a dropped version that comes again. A version " +
-			"whose write got no answer may be in the sink: it stays there, and lull writes no older version of the " +
-			"document. A newer version ends both, so publish one. It asks before it drops several, and says how many " +
-			"they are. Without a terminal a filter or --all needs --yes. " + lettersAreAJob,
+		Long: "Deletes dead letters: one by its ID, those that match a filter, or --all. Their events are lost for good. " +
+			"A message is deleted with the last of its dead letters. lull may ignore a dropped version that is sent again. " +
+			"If the write of a dropped version got no answer, the version may be in the sink. It then stays there, and " +
+			"lull writes no older version of the document. To end both, publish a newer version. The command asks before " +
+			"it drops several dead letters, and says how many. Without a terminal a filter or --all needs --yes. " +
+			lettersAreAJob,
 	}, &operate.LetterOrder{}, operate.DropJob, &may, may.flag())
 }
 
-const lettersAreAJob = "Each is named when it is done, and audited. Several are a job (`lull jobs`), one at a time in " +
-	"a stack: after anything that stopped it, the same command continues with what it selected before."
+const lettersAreAJob = "The answer names each dead letter when it is done, and each is audited. Several dead letters are " +
+	"a job (`lull jobs`), and a stack runs one such job at a time. After an interruption, the same command continues " +
+	"with the dead letters that it selected before."
 
-// mayDrop asks whether all selected dead letters may be lost, if they are more than one.
+// mayDrop asks the user for consent if more than one dead letter is selected.
 func mayDrop(ctx context.Context, std *streams, api operate.API, o operate.LetterOrder, may consent) error {
 	if err := may.check(std, "dropping what a filter or --all selects"); err != nil || may.yes {
 		return err
@@ -150,7 +152,7 @@ func mayDrop(ctx context.Context, std *streams, api operate.API, o operate.Lette
 	return may.ask(ctx, std, fmt.Sprintf("Drop %d dead letters? Their events are lost for good.", n))
 }
 
-// lettersCommand is redrive or drop. may is nil if it needs no consent.
+// lettersCommand makes c the command redrive or drop. may is nil if the command needs no consent.
 func lettersCommand(std *streams, t *target, c *cobra.Command, o *operate.LetterOrder,
 	of func(operate.API, operate.LetterOrder) operate.LetterJob, may *consent, more ...option,
 ) *cobra.Command {
@@ -188,7 +190,7 @@ func lettersCommand(std *streams, t *target, c *cobra.Command, o *operate.Letter
 	})...)
 }
 
-// maxLines is how many dead letters the JSON names. The counts have all.
+// maxLines is how many dead letters the JSON names. The counts count all of them.
 const maxLines = 1000
 
 // letters runs the job and prints its answer.
@@ -217,10 +219,10 @@ func letters(ctx context.Context, std *streams, api operate.API, o operate.Lette
 	case o.Key != "" && all == 0:
 		err = &exitError{exitMissing, fmt.Errorf("no dead letter of %s is selected: nothing was changed", o.Key)}
 	case failed > 0 && failed == all:
-		err = errors.New("all dead letters failed")
+		err = errors.New("all dead letters failed: see their errors")
 	case refused > 0:
-		err = &exitError{exitRefused, fmt.Errorf("%d of %d dead letters failed or were refused, and stay parked", refused,
-			all)}
+		err = &exitError{exitRefused, fmt.Errorf("%d of %d dead letters failed or were refused, and stay parked: see their "+
+			"errors", refused, all)}
 	}
 	return err
 }
@@ -275,10 +277,10 @@ func cancelCommand(std *streams, t *target) *cobra.Command {
 	return define(&cobra.Command{
 		Use: "cancel [KEY]", Short: "Make the pending version of a document a dead letter", Args: keyOrGroup(&group),
 		Long: "The version that waits for the lull is not written. Its message becomes a dead letter with the " +
-			"reason cancelled, which you may redrive. If older versions are held besides it, the newest of " +
-			"them is written. With --scheduled it is the next scheduled event, which is not sent. In its last " +
-			"quarter of an hour an event waits in its queue: cancel it then once it is pending. KEY is " +
-			"<collection>#<id>. With --group it is every document of a message group that has one pending. Audited.",
+			"reason cancelled, which you may redrive. If older versions of the document are also held, the newest of " +
+			"them is written. With --scheduled it cancels the next scheduled event, which is then not sent. In its last " +
+			"quarter of an hour a scheduled event waits in its queue: cancel it after that, when it is pending. KEY is " +
+			"<collection>#<id>. With --group it cancels the pending versions of all documents of a message group. Audited.",
 		RunE: t.verb(func(c *cobra.Command, api operate.API, args []string) error {
 			letters, err := cancel(api, c.Context(), args)
 			if group == "" {
@@ -290,8 +292,8 @@ func cancelCommand(std *streams, t *target) *cobra.Command {
 			return errors.Join(std.print(letters, func(w io.Writer) { show(w, letters) }), err)
 		}),
 	}, ends{
-		exitOK:     "it is a dead letter",
-		exitFailed: "it could not be cancelled: it is being written, outdated, or not held at the moment",
+		exitOK:     "the version is a dead letter",
+		exitFailed: "the version could not be cancelled: it is being written, outdated, or not held at the moment",
 		exitUsage:  "usage or settings", exitMissing: "nothing is pending, or scheduled",
 	},
 		flag("scheduled", &scheduled, "cancel the next scheduled event, not the pending version"),

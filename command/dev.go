@@ -22,8 +22,8 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// demo is the stream of `lull dev` without --events: a burst, a late old version, one in which
-// nothing changed, a delete and an older put after it, and poison.
+// demo has the events of `lull dev` without --events: a burst, a late old version, a version with
+// unchanged content, a delete and then an older put, and poison.
 //
 //go:embed demo.ndjson
 var demo []byte
@@ -35,7 +35,7 @@ type devFlags struct {
 	speed                              float64
 	data, listen, buckets              string
 	sinks                              []string
-	chosen                             map[string]sinkFlag // of sinks, by the names of those that they replace
+	chosen                             map[string]sinkFlag // each --sink, by the name of the sink that it replaces
 	local, notify, prepare             bool
 	faults                             bool
 	seed                               uint64
@@ -46,7 +46,8 @@ type devFlags struct {
 
 const defaultListen = "127.0.0.1:7070"
 
-// maxSpeed keeps a week, after which a queue drops its messages, longer than a moment.
+// maxSpeed is so low that a week of virtual time takes half a second. Queues delete their messages
+// after a week.
 const maxSpeed = 1_000_000
 
 func devCommand(std *streams, find credentials, stop *ctrlC) *cobra.Command {
@@ -62,18 +63,18 @@ func devCommand(std *streams, find credentials, stop *ctrlC) *cobra.Command {
 			"whose only keys are among after_ms, attributes and body is a timed message: " +
 			"its body is sent after_ms milliseconds after the start, or at once without after_ms. A body that is " +
 			"a text is sent as it is, any other value as its own bytes. A line that is not a timed message is " +
-			"sent as it stands.\n\n" +
+			"sent unchanged.\n\n" +
 			"With --local it runs the settings of a deployed stack: their windows, sources, match rules, collections, " +
-			"lifecycle and places of references. Nothing needs credentials: it prints what stands in for what. " +
+			"lifecycle and places of references. Nothing needs credentials: it prints what replaces each resource. " +
 			"With --buckets, also without --local, an object of S3 is a file that you put into that folder.\n\n" +
-			"With --data the next run goes on where this one ends, also where it is killed: with its messages, rows, " +
-			"flights, dead letters and scheduled events. Counters and explained decisions begin anew. Two processes " +
+			"With --data the next run continues where this run ends, even if it is killed: with its messages, rows, " +
+			"flights, dead letters and scheduled events. Counters and explained decisions start again. Two processes " +
 			"cannot share a folder.\n\n" +
 			"It stays up until Ctrl-C, which waits three seconds for requests under way. A second Ctrl-C ends it " +
-			"at once, but with --data not before the data folder is saved. A disk that is full loses nothing: the run " +
-			"says so, tries again, and fails in the end if there is no room. With --exit-when-idle it ends when the input has ended, every after_ms " +
-			"has passed, and nothing waits. It looks at the queues, the flights and the dead letters that are " +
-			"to be judged. Scheduled events do not keep it up.",
+			"at once, but with --data not before the data folder is saved. If the disk is full, nothing is lost: the run " +
+			"says so, tries again, and fails in the end if there is still no space. With --exit-when-idle it ends when " +
+			"the input has ended, every after_ms has passed, and nothing waits. That means the queues, the flights and " +
+			"the dead letters that must still be judged. It does not wait for scheduled events.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return runDev(c, std, find, stop, f) },
 	}, ends{
@@ -85,10 +86,10 @@ func devCommand(std *streams, find credentials, stop *ctrlC) *cobra.Command {
 	},
 		flag("config", &f.config, "settings, a `FILE` like lull.yaml; without it the defaults"),
 		flag("events", &f.events, "messages: `FILE|DIR|-`, NDJSON, a folder of *.json, or standard input"),
-		flag("source", &f.source, "`NAME` of what decodes the messages: native or govuk, or a source of --config"),
+		flag("source", &f.source, "`NAME` of the source that decodes the messages: native, govuk, or a source of --config"),
 		flag("collection", &f.collection, "collection `NAME` of events that name none"),
 		flag("quiet", &f.quiet, "debounce window `D`, such as 2s"),
-		flag("max-wait", &f.maxWait, "`D`, the longest that a never-quiet document is postponed"),
+		flag("max-wait", &f.maxWait, "`D`, the longest time that a document is postponed if it never stops changing"),
 		flag("speed", &f.speed, "waits pass `N` times faster; printed durations do not change",
 			between(&f.speed, math.SmallestNonzeroFloat64, maxSpeed, fmt.Sprintf("a number above 0, at most %d",
 				maxSpeed))),
@@ -98,17 +99,17 @@ func devCommand(std *streams, find credentials, stop *ctrlC) *cobra.Command {
 			"a folder for buckets"),
 		flag("buckets", &f.buckets, "folder `DIR` in place of S3: s3://bucket/key is DIR/bucket/key; with --local "+
 			"by default in the data folder"),
-		flag("notify", &f.notify, "notify of the files in the folder of buckets as S3 does: of all at the start, "+
-			"then of each change. "+
-			"Remove files while it runs: nothing is notified of one that goes between two runs"),
+		flag("notify", &f.notify, "send notifications about the files in the folder of --buckets, as S3 does: about all "+
+			"at the start, then about each change. Remove files only while it runs: a file that is removed between "+
+			"two runs causes no notification"),
 		flag("sink", &f.sinks, "write to `[NAME=][KIND:]URL`, such as http://127.0.0.1:9200, in place of all sinks; "+
-			"with NAME in place of that sink of --config, once for each"),
-		flag("install-template", &f.prepare, "prepare sinks that are elsewhere, as 'lull index install-template' does: "+
-			"index templates, tables"),
+			"with NAME in place of that sink of --config; may be repeated"),
+		flag("install-template", &f.prepare, "prepare sinks that are not in this process, as 'lull index "+
+			"install-template' does: index templates, tables"),
 		flag("listen", &f.listen, "`ADDR` of the HTTP search endpoint; with --exit-when-idle only if given"),
 		flag("faults", &f.faults, "inject the standard fault mix (docs/faults.md)"),
 		flag("seed", &f.seed, "seed `N` of the faults"),
-		flag("exit-when-idle", &f.exitWhenIdle, "end when everything is settled"),
+		flag("exit-when-idle", &f.exitWhenIdle, "end when no message waits any more"),
 		flag("report", &f.report, "`FILE` for the report, one JSON object"),
 		flag("dump", &f.dump, "`FILE` for the documents read back from the sink, NDJSON, sorted by collection and id"),
 		flag("verbose,v", &f.verbose, "explain every decision, as the demo does"),
@@ -170,8 +171,8 @@ func runDev(c *cobra.Command, std *streams, find credentials, stop *ctrlC, f dev
 		terminal.Printf(std.out, "%s\n", line)
 	}
 	for _, name := range o.untouched {
-		terminal.Printf(std.out, "sink %s was not prepared, such as with an index template: --install-template "+
-			"does that, and `lull index install-template --print` shows what it is\n", name)
+		terminal.Printf(std.out, "sink %s was not prepared, for example with an index template: --install-template "+
+			"prepares it, and `lull index install-template --print` shows what that sends\n", name)
 	}
 	r.greet(cfg)
 	return r.run(ctx)
@@ -192,7 +193,7 @@ func sparing(cfg *config.Config) *config.Config {
 	return &own
 }
 
-// check judges the flags that do not need the settings.
+// check checks the flags that do not need the settings.
 func (f *devFlags) check() error {
 	if err := f.parseSinks(); err != nil {
 		return err
@@ -207,7 +208,7 @@ func devInput(r *devRun, in io.Reader) (feed.Input, error) {
 	case r.demo:
 		return feed.Open("-", bytes.NewReader(demo))
 	}
-	return feed.Open("-", bytes.NewReader(nil)) // the demo's events are native
+	return feed.Open("-", bytes.NewReader(nil)) // no demo, because its events need the source native
 }
 
 // open listens if the flags ask for it.

@@ -89,11 +89,11 @@ func TestDevRefusesWhatIsWrongBeforeItReadsAnything(t *testing.T) {
 		{"a bad collection", []string{"--collection", "No"}, []string{"--collection", `"No"`}},
 		{"missing events", []string{"--events", filepath.Join(dir, "missing.ndjson")}, []string{"missing.ndjson"}},
 		{"a folder without events", []string{"--events", theirs}, []string{"*.json"}},
-		{"somebody's folder", []string{"--data", theirs}, []string{"--data", "theirs"}},
+		{"a foreign folder", []string{"--data", theirs}, []string{"--data", "theirs"}},
 		{"a file for a folder", []string{"--data", file("file", "")}, []string{"--data", "is a file"}},
 		{"a broken data folder", []string{"--data", broken}, []string{"rows.ndjson line 1"}},
 		{
-			"somebody's folder beside a remote sink",
+			"a foreign folder, with a remote sink",
 			[]string{"--sink", unreachable, "--data", theirs},
 			[]string{"--data", "theirs"},
 		},
@@ -135,8 +135,8 @@ func TestDevRefusesWhatIsWrongBeforeItReadsAnything(t *testing.T) {
 		},
 		{"a device", []string{"--dump", os.DevNull}, []string{"--dump", "not a regular file"}},
 		{"a folder that takes no files", []string{"--report", "/proc/self/report.json"}, []string{"--report"}},
-		{"events that were not said", []string{"--events", ""}, []string{"--events", "is empty"}},
-		{"an address that was not said", []string{"--listen", ""}, []string{"--listen", "is empty"}},
+		{"empty events", []string{"--events", ""}, []string{"--events", "is empty"}},
+		{"an empty address", []string{"--listen", ""}, []string{"--listen", "is empty"}},
 		{"no port", []string{"--listen", "localhost"}, []string{"--listen", "missing port"}},
 		{
 			"one file for two",
@@ -164,7 +164,7 @@ func TestDevRefusesWhatIsWrongBeforeItReadsAnything(t *testing.T) {
 	}
 	t.Cleanup(func() { // after the subtests
 		if left, err := os.ReadDir(theirs); err != nil || len(left) != 1 {
-			t.Errorf("somebody's folder holds %v now, error %v", left, err)
+			t.Errorf("the foreign folder now has %v, error %v", left, err)
 		}
 	})
 }
@@ -206,7 +206,7 @@ func ask(t *testing.T, method, address, body string) *http.Request {
 	return req
 }
 
-// do sends a request on a new connection. The answer is JSON.
+// do sends a request on a new connection, and wants JSON with this status.
 func do(t *testing.T, req *http.Request, status int) string {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
@@ -258,8 +258,8 @@ func TestDevPutsBadMessagesAsideAndNothingElse(t *testing.T) {
 	}
 }
 
-// What nests too deep is the sender's, not the end of the process. A reader that recurses overflows
-// the stack.
+// A message that nests too deep is refused, and does not end the process. A recursive reader would
+// overflow the stack.
 func TestNestingEndsNoCommand(t *testing.T) {
 	t.Parallel()
 	open, closed := strings.Repeat("[", 4<<20), strings.Repeat("]", 4<<20)
@@ -287,8 +287,9 @@ func TestDevStopsAtABrokenInput(t *testing.T) {
 	absent(t, report)
 }
 
-// published makes documents of ten versions within two seconds each, shuffled, and says what must
-// remain. internal/local/dev tests repeated messages and deletes among them.
+// published returns shuffled events: ten versions of each document, within two seconds. want has
+// the version of each document that must remain. internal/local/dev also tests repeated messages
+// and deletes.
 func published(seed uint64, docs int) (lines []string, want map[string]string) {
 	r := rand.New(rand.NewPCG(seed, 7))
 	want = map[string]string{}
@@ -428,7 +429,7 @@ func TestAKilledRunLosesNothingThatTheSinkHas(t *testing.T) {
 	}
 }
 
-// After a killed run, the next run ends with every message written, parked or scheduled.
+// A run is killed. At the end of the next run, every message is written, parked or scheduled.
 func TestAKilledRunGoesOnWhereItWas(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{`ADMIT +content#a`, `HOLD +content#b`, `CLAIM +content#a`, `SETTLE +content#b`, `PARK `} {
@@ -440,7 +441,7 @@ func TestAKilledRunGoesOnWhereItWas(t *testing.T) {
 			cmd.Stdin = strings.NewReader(strings.Join([]string{
 				put("a", "1", "{}"), put("a", "2", "{}"), put("b", "1", "{}"), put("poison", "1", "[]"),
 				`{"type":"doc.changed","subject":"later","sequence":"1","notbefore":"` + later + `","data":{}}`,
-				`{"after_ms":600000,"body":` + put("late", "1", "{}") + `}`, // so that it does not end
+				`{"after_ms":600000,"body":` + put("late", "1", "{}") + `}`, // so that the run does not end
 			}, "\n"))
 			out := launch(t, cmd)
 			out.await(t, at)
@@ -462,7 +463,7 @@ func TestAKilledRunGoesOnWhereItWas(t *testing.T) {
 func TestCtrlCEndsADemoWithoutAnError(t *testing.T) {
 	t.Parallel()
 	for _, when := range []string{
-		"Watch what its row makes of each", `HOLD +content#vienna`,
+		"Watch what the rows decide", `HOLD +content#vienna`,
 		"everything has settled",
 	} {
 		t.Run(when, func(t *testing.T) {
@@ -478,8 +479,8 @@ func TestCtrlCEndsADemoWithoutAnError(t *testing.T) {
 	}
 }
 
-// A request that is never finished keeps the run for three seconds. Whoever presses Ctrl-C again
-// does not lose what the data folder is to keep.
+// A request that never ends keeps the run up for three seconds. If the user presses Ctrl-C again in
+// that time, the data folder is still saved.
 func TestASecondCtrlCDoesNotLoseTheDataFolder(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
@@ -515,7 +516,7 @@ func TestASecondCtrlCDoesNotLoseTheDataFolder(t *testing.T) {
 	}
 	again := play(t, put("a", "6", "{}"), "--events", "-", "--data", data)
 	if again.report.Stale != 1 || len(again.report.DeadLetters) != 1 {
-		t.Errorf("the next run: %+v; want an old version refused, and the dead letter", again.report)
+		t.Errorf("the next run has %+v; want the old version refused, and the dead letter", again.report)
 	}
 }
 
@@ -531,7 +532,7 @@ func TestCtrlCBeforeTheEndIsAnError(t *testing.T) {
 	s.stopped().want(t, "while a message is held", exitWrong, "1 messages were not settled")
 }
 
-// A stack of one's own began with somebody else's documents and two dead letters.
+// With settings of the user, the demo must not add its documents and two dead letters.
 func TestSettingsOfOnesOwnGetNoDemo(t *testing.T) {
 	t.Parallel()
 	config := filepath.Join(t.TempDir(), "lull.yaml")
@@ -569,7 +570,7 @@ func TestTheServerAnswersToNoNameThatSomebodyElseOwns(t *testing.T) {
 	}
 }
 
-// What is published names its source, as `lull publish --source` does.
+// POST /publish can name the source of its messages, as `lull publish --source` does.
 func TestPublishTakesASource(t *testing.T) {
 	t.Parallel()
 	settings := filepath.Join(t.TempDir(), "lull.yaml")
@@ -626,18 +627,19 @@ func TestTheServerAnswersBrowsersAndPublishers(t *testing.T) {
 	}
 }
 
-// Two contents of one version: the key chooses one, and nothing calls it newer.
+// If a version comes with two contents, the order key chooses one of them. No text may call this
+// one newer.
 func TestAnEqualVersionWithOtherContentIsNotCalledNewer(t *testing.T) {
 	t.Parallel()
 	for name, between := range map[string]string{"in one burst": "\n", "after the other": "\n" + `{"after_ms":30000}` + "\n"} {
 		texts := ""
-		for i := range 4 { // two orders of two digests at least
+		for i := range 4 { // enough documents for both orders of two digests
 			texts += put(fmt.Sprint(i), "7", fmt.Sprintf(`{"a":%d}`, i)) + between + put(fmt.Sprint(i), "7", fmt.Sprintf(`{"b":%d}`, i)) + "\n"
 		}
 		p := play(t, texts, "--events", "-", "-v")
 		p.says(t, "the same version is committed with other content")
 		if strings.Contains(p.out, "a newer version") {
-			t.Errorf("%s: said %q", name, p.out)
+			t.Errorf("%s: printed %q, want no newer version", name, p.out)
 		}
 	}
 }

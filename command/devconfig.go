@@ -13,8 +13,9 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// devConfig is the settings with the flags applied, validated. If --quiet makes the default
-// batching window impossible and no file sets one, the window is made shorter, and a line says so.
+// devConfig returns the validated settings with the flags applied. If --quiet makes the default
+// batching window impossible and no file sets a window, devConfig shortens the window, and returns
+// a line that says so.
 func devConfig(c *cobra.Command, f devFlags) (*config.Config, []string, error) {
 	cfg := config.Default()
 	if f.config != "" {
@@ -47,8 +48,7 @@ func devConfig(c *cobra.Command, f devFlags) (*config.Config, []string, error) {
 	line := fmt.Sprintf("--quiet %s: for this run batches gather for %s, and a burst may spread over %s",
 		cfg.Debounce.Quiet, cfg.Queues.Live.Window, cfg.Queues.BurstSpread)
 	if cfg.Queues.Live.Window == 0 {
-		// SQS would need a window for this. The queue in memory hands over what it has without a
-		// window.
+		// SQS needs a window for such batches. The queue in memory does not.
 		standard := config.Default()
 		cfg.Queues.Live.Batch, cfg.Queues.Bulk.Batch = standard.Queues.Live.Batch, standard.Queues.Bulk.Batch
 	}
@@ -119,7 +119,7 @@ func fitWindow(cfg *config.Config) bool {
 	q.Live.Window, q.Bulk.Window = min(q.Live.Window, window), min(q.Bulk.Window, window)
 	q.BurstSpread = quiet - q.Bulk.Window
 	if window == 0 {
-		q.Live.Batch, q.Bulk.Batch = 10, 10 // what SQS gathers without a window
+		q.Live.Batch, q.Bulk.Batch = 10, 10 // the largest batch of SQS without a window
 	}
 	return true
 }

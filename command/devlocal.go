@@ -21,20 +21,20 @@ import (
 const localKind = "bleve"
 
 // inert lists the settings that only a deployed stack uses, by their names in docs/settings.md. The
-// group table is such a setting, too.
+// settings of the group table are also such settings.
 var inert = []string{
 	"sinks.<name>.liveQueue", "queues.live.maxConcurrency", "queues.bulk.maxConcurrency",
 	"queues.expectedRate", "queues.maxInFlight", "lifecycle.ttlExtra", "tracing.endpoint",
 }
 
-// localized is a deployed stack on a laptop.
+// localized has the settings of a deployed stack that runs on this machine.
 type localized struct {
 	deployed config.Config
-	inert    []string // settings of the file that do nothing here
+	inert    []string // settings of the file that have no effect here
 	chosen   map[string]sinkFlag
 }
 
-// checkLocal judges the flags about what is local.
+// checkLocal checks the flags about what runs on this machine.
 func (f *devFlags) checkLocal() error {
 	switch {
 	case !f.local:
@@ -44,7 +44,7 @@ func (f *devFlags) checkLocal() error {
 	}
 	if _, all := f.chosen[""]; all {
 		return errors.New(
-			"--local and --sink: choose a folder for every sink, or name the sink that is elsewhere: --sink NAME=URL",
+			"--local and --sink: --local replaces every sink by a folder: to keep one elsewhere, name it: --sink NAME=URL",
 		)
 	}
 	return nil
@@ -71,7 +71,7 @@ func localize(cfg *config.Config, f devFlags) (*localized, error) {
 	}
 	standard := config.Default()
 	for _, c := range config.Changes(&standard, &l.deployed) {
-		// A sink that the defaults lack is listed with all of its settings, the empty ones too.
+		// A sink that the defaults lack is listed with all of its settings, even the empty ones.
 		if strings.Trim(c.New, `"`) != "" && (slices.Contains(inert, c.Generic) || strings.HasPrefix(c.Generic, "table.")) {
 			l.inert = append(l.inert, c.Name)
 		}
@@ -81,7 +81,7 @@ func localize(cfg *config.Config, f devFlags) (*localized, error) {
 
 // describe lists what replaces each sink and bucket.
 func (l *localized) describe(at map[string]string, objects string) []string {
-	lines := []string{"local: the settings that are deployed, without credentials. What stands in for what:"}
+	lines := []string{"local: the deployed settings, without credentials. These replace the deployed resources:"}
 	for _, name := range slices.Sorted(maps.Keys(l.deployed.Sinks)) {
 		s := l.deployed.Sinks[name]
 		if at := l.chosen[name]; at.text != "" {
@@ -119,7 +119,7 @@ func (l *localized) describe(at map[string]string, objects string) []string {
 func (o *opened) openBuckets(f *devFlags, dir string) error {
 	if f.buckets == "" && !f.local {
 		if f.notify {
-			return errors.New("--notify: of files in which folder? Give --buckets DIR")
+			return errors.New("--notify: name the folder of the files with --buckets DIR")
 		}
 		return nil
 	}
@@ -129,7 +129,7 @@ func (o *opened) openBuckets(f *devFlags, dir string) error {
 		return fmt.Errorf("--buckets: %w", err)
 	}
 	o.buckets = b
-	o.closes = append(o.closes, func() { _ = b.Close() }) // nothing is written
+	o.closes = append(o.closes, func() { _ = b.Close() }) // the error does not matter, because nothing was written
 	return nil
 }
 
@@ -146,7 +146,7 @@ func checkNotify(cfg *config.Config, f *devFlags) error {
 	return errors.New("--notify: the settings have no source of the kind s3, which decodes notifications of S3")
 }
 
-// watch notifies of the files in the folder of buckets until ctx ends.
+// watch sends notifications about the files in the folder of buckets until ctx ends.
 func (r *devRun) watch(ctx context.Context) (stop func(), err error) {
 	if !r.notify {
 		return func() {}, nil
@@ -160,7 +160,7 @@ func (r *devRun) watch(ctx context.Context) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var done sync.WaitGroup
 	done.Go(func() {
-		w.Run(ctx, func(err error) { r.narrator.Say(r.clock.Now(), "%v: it is tried again", err) })
+		w.Run(ctx, func(err error) { r.narrator.Say(r.clock.Now(), "%v: lull tries again", err) })
 	})
 	return func() { cancel(); done.Wait() }, nil
 }

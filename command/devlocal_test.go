@@ -15,14 +15,14 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// changed is a notification of S3 about an object of the bucket shop.
+// changed returns a notification of S3 about an object of the bucket shop.
 func changed(what, key, sequencer string) string {
 	return fmt.Sprintf(`{"Records":[{"eventVersion":"2.1","eventSource":"aws:s3","awsRegion":"eu-west-1",`+
 		`"eventTime":"2026-01-01T00:00:00.000Z","eventName":%q,"s3":{"s3SchemaVersion":"1.0",`+
 		`"bucket":{"name":"shop","arn":"arn:aws:s3:::shop"},"object":{"key":%q,"sequencer":%q}}}]}`, what, key, sequencer)
 }
 
-// says checks what a run printed.
+// says checks that a run printed these texts.
 func (p played) says(t *testing.T, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
@@ -68,7 +68,7 @@ func TestTheDeployedSettingsRunWithoutCredentials(t *testing.T) {
 	}
 	if len(got) != 1 || len(p.report.DeadLetters) != 2 {
 		t.Errorf(
-			"%v and %v, want one page, and dead letters for what lies outside payload.allow",
+			"got %v and %v, want one page, and dead letters for references outside payload.allow",
 			got,
 			p.report.DeadLetters,
 		)
@@ -94,7 +94,7 @@ func TestEverySinkHasAnIndexOfItsOwn(t *testing.T) {
 	}
 }
 
-// A removed object's delete comes after its put.
+// If an object was removed, its delete is sent after its put.
 func TestObjectsInAFolderAreIndexedByTheNotificationsOfS3(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -167,7 +167,7 @@ func TestOneOfSeveralSinksMayBeElsewhere(t *testing.T) {
 		says []string
 	}{
 		"another sink":       {[]string{"--sink", "c=bleve"}, []string{"--sink c=bleve", `no sink "c"`, "a, b"}},
-		"one twice":          {[]string{"--sink", "a=bleve", "--sink", "a=bleve"}, []string{"has one already"}},
+		"one twice":          {[]string{"--sink", "a=bleve", "--sink", "a=bleve"}, []string{"another --sink names sink a already"}},
 		"two without a name": {[]string{"--sink", "bleve", "--sink", "b=bleve"}, []string{"name the sink that each replaces"}},
 		"beside --local":     {[]string{"--local", "--sink", "b=" + nobody}, []string{"--sink b=" + nobody, "refused"}},
 		"nobody there":       {[]string{"--sink", "a=bleve", "--sink", "b=" + nobody}, []string{"--sink b=" + nobody, "refused"}},
@@ -177,7 +177,7 @@ func TestOneOfSeveralSinksMayBeElsewhere(t *testing.T) {
 	}
 }
 
-// What stands in for a sink is written to as it would be, and one sink may stand in for all.
+// A sink that replaces another sink keeps its ceilings of rate and of concurrency.
 func TestWhatStandsInForASinkKeepsItsCeilings(t *testing.T) {
 	t.Parallel()
 	instead := func(text string) func(*config.Config) error {
@@ -242,7 +242,7 @@ func TestWhatStandsInForASinkKeepsEverySettingOfIt(t *testing.T) {
 			*at = config.Auth{Kind: config.AuthBasic, UserEnv: "USER", PasswordEnv: "PASSWORD"}
 		case *any: // the options of the kind
 		default:
-			t.Fatalf("field %s: give it a value here, and decide what becomes of it beside another address", field.Name)
+			t.Fatalf("field %s: set it here, and decide whether a sink with another address keeps it", field.Name)
 		}
 	}
 	flag, err := parseSink("search=bleve")
@@ -272,7 +272,7 @@ func TestWhatStandsInForASinkKeepsEverySettingOfIt(t *testing.T) {
 		for field, got := range reflect.ValueOf(cfg.Sinks["search"]).Fields() {
 			switch field.Name {
 			case "Kind", "URL", "Options":
-			case "Auth": // the credentials are not for this address
+			case "Auth": // the credentials belong to the old address
 				if a, _ := got.Interface().(config.Auth); a.UserEnv != "" || a.PasswordEnv != "" {
 					t.Errorf("%s: auth %+v goes to another address", name, a)
 				}
@@ -285,7 +285,7 @@ func TestWhatStandsInForASinkKeepsEverySettingOfIt(t *testing.T) {
 	}
 }
 
-// With --notify a file is a document, and its removal the delete.
+// With --notify each file is a document, and removing the file deletes the document.
 func TestFilesInTheFolderOfBucketsAreDocuments(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

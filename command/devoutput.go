@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// checkOutputs judges --report and --dump before anything is read: each can be written, and does
-// not overwrite a file that the run needs.
+// checkOutputs checks --report and --dump before anything is read. Each file must be writable, and
+// must not be a file that the run needs.
 func (f *devFlags) checkOutputs() error {
 	type named struct{ flag, path string }
 	taken := []named{{"--config", f.config}, {"--events", f.events}}
@@ -25,7 +25,7 @@ func (f *devFlags) checkOutputs() error {
 			}
 		}
 		if f.data != "" && within(to.path, f.data) {
-			return fmt.Errorf("%s %s: lies in the data folder %s, which is lull's own: name another folder", to.flag,
+			return fmt.Errorf("%s %s: is in the data folder %s, which only lull may use: name another folder", to.flag,
 				to.path, f.data)
 		}
 		taken = append(taken, to)
@@ -50,14 +50,14 @@ func writable(path string) error {
 	if err != nil {
 		return fmt.Errorf("cannot be written: %w", err)
 	}
-	_ = f.Close() // it is empty
+	_ = f.Close() // the error does not matter, because the file is empty
 	if err := os.Remove(f.Name()); err != nil {
 		return fmt.Errorf("cannot be replaced: %w", err)
 	}
 	return nil
 }
 
-// sameFile reports whether two names are of one file, which need not exist.
+// sameFile reports whether two paths name the same file. The file need not exist.
 func sameFile(a, b string) bool {
 	ofA, errA := os.Stat(a)
 	ofB, errB := os.Stat(b)
@@ -70,7 +70,8 @@ func within(path, dir string) bool {
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }
 
-// resolved is an absolute path without symbolic links, as far as it exists.
+// resolved returns an absolute path. Symbolic links are resolved in the part of the path that
+// exists.
 func resolved(path string) string {
 	abs, err := filepath.Abs(path)
 	if err != nil {

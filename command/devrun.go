@@ -75,7 +75,7 @@ func (r *devRun) trouble(err error) {
 		r.narrator.Say(r.clock.Now(), "the disk can be written again")
 		return
 	}
-	r.narrator.Say(r.clock.Now(), "ALARM: %v: nothing is lost, and it is tried again: make room", err)
+	r.narrator.Say(r.clock.Now(), "ALARM: %v: nothing is lost, and lull tries again: free some disk space", err)
 }
 
 func (r *devRun) greet(cfg *config.Config) {
@@ -83,7 +83,8 @@ func (r *devRun) greet(cfg *config.Config) {
 		cfg.Debounce.Quiet, cfg.Debounce.MaxWait)
 	for _, name := range slices.Sorted(maps.Keys(cfg.Collections)) {
 		if d := cfg.For(name); d.Quiet != cfg.Debounce.Quiet || d.MaxWait != cfg.Debounce.MaxWait {
-			terminal.Printf(r.out, "one of %s %s after, at the latest %s.\n", name, d.Quiet, d.MaxWait)
+			terminal.Printf(r.out, "a document of %s is written %s after its last change, at the latest %s after the first.\n",
+				name, d.Quiet, d.MaxWait)
 		}
 	}
 	if r.listener != nil {
@@ -97,8 +98,8 @@ func (r *devRun) greet(cfg *config.Config) {
 		fmt.Fprint(r.out,
 			"\nThe demo sends a burst of five versions of \"vienna\", out of order; poison (\"linz\", \"salzburg\"); "+
 				"later a late old version,\n"+
-				"\"vienna\" again with nothing changed, a delete of \"graz\" and an older put after it. Watch what its row "+
-				"makes of each:\n\n")
+				"\"vienna\" again with nothing changed, a delete of \"graz\" and an older put after it. Watch what the rows "+
+				"decide:\n\n")
 	}
 }
 
@@ -134,7 +135,7 @@ func (r *devRun) run(ctx context.Context) error {
 	return r.finish(context.WithoutCancel(ctx), ended)
 }
 
-// step is a second of the machine's time, by the run's clock.
+// step returns how much time of the run's clock passes in a second of real time.
 func (r *devRun) step() time.Duration { return time.Duration(max(r.speed, 1) * float64(time.Second)) }
 
 // serve answers until ctx ends.
@@ -158,8 +159,8 @@ func (r *devRun) serve(ctx context.Context) error {
 
 // ending says how a run ended.
 type ending struct {
-	played      bool // the whole input
-	interrupted bool // by Ctrl-C
+	played      bool // the whole input was played
+	interrupted bool // Ctrl-C ended the run
 }
 
 // play plays the input and waits until the stack is idle. Ctrl-C is not an error.
@@ -185,7 +186,7 @@ func (r *devRun) play(ctx context.Context, served chan error) (e ending, err err
 
 // finish writes the files that were asked for and chooses the exit code.
 func (r *devRun) finish(ctx context.Context, e ending) error {
-	r.save() // first: a dump that fails, or is cut off, must not lose it
+	r.save() // first, because the data folder must be saved even if the dump fails or is interrupted
 	report, err := r.engine.Report(ctx)
 	if err != nil {
 		return &exitError{exitFailed, errors.Join(err, r.engine.Trouble())}
@@ -208,7 +209,7 @@ func (r *devRun) finish(ctx context.Context, e ending) error {
 	case err != nil:
 		return &exitError{exitFailed, err}
 	case r.events == "" && e.interrupted:
-		return nil // the demo, or a server: it stays up until then
+		return nil // the demo and a server run until Ctrl-C
 	case left > 0:
 		return &exitError{exitWrong, fmt.Errorf("%d messages were not settled", left)}
 	case !e.played:

@@ -15,10 +15,10 @@ import (
 
 // sinkFlag is one --sink.
 type sinkFlag struct {
-	name string // of the sink of the settings that it replaces; empty for all of them
+	name string // the sink of the settings that it replaces; empty for all sinks
 	kind sink.Kind
 	url  string
-	text string // as it was given, without a password
+	text string // the text of the flag, without a password
 }
 
 // defaultKind is the kind of an address that several kinds could have.
@@ -43,7 +43,7 @@ func parseSink(text string) (f sinkFlag, err error) {
 	of, fits := kindOf(first)
 	switch {
 	case known && slices.Contains(kind.Schemes, first) && strings.HasPrefix(address, "//"):
-		f.kind, f.url = kind, rest // the kind is named as its scheme: postgres://host
+		f.kind, f.url = kind, rest // the kind and the scheme have the same name: postgres://host
 	case known:
 		f.kind, f.url = kind, address
 	case fits && strings.HasPrefix(address, "//"):
@@ -63,7 +63,7 @@ func parseSink(text string) (f sinkFlag, err error) {
 	}
 	switch u, err := url.Parse(f.url); {
 	case !f.kind.Deployable() && f.url != "":
-		return bad("%s is in this process and has no address: --data says in which folder", f.kind.Name)
+		return bad("%s is in this process and has no address: name its folder with --data", f.kind.Name)
 	case !f.kind.Deployable():
 	case err != nil || u.Host == "" || !slices.Contains(f.kind.Schemes, u.Scheme):
 		return bad("%s needs an address that begins with %s", f.kind.Name, strings.Join(f.kind.Schemes, " or "))
@@ -71,8 +71,7 @@ func parseSink(text string) (f sinkFlag, err error) {
 	return f, nil
 }
 
-// kindOf returns a kind whose addresses may have a scheme: the default kind, or the first other
-// one.
+// kindOf returns a kind whose addresses may have a scheme. The default kind goes before the others.
 func kindOf(scheme string) (sink.Kind, bool) {
 	for _, name := range append([]string{defaultKind}, sink.Kinds()...) {
 		if k, _ := sink.Lookup(name); slices.Contains(k.Schemes, scheme) {
@@ -152,7 +151,7 @@ func (f *devFlags) parseSinks() error {
 			return err
 		}
 		if _, twice := f.chosen[s.name]; twice && s.name != "" {
-			return fmt.Errorf("--sink %s: sink %s has one already", s.text, s.name)
+			return fmt.Errorf("--sink %s: another --sink names sink %s already: leave one out", s.text, s.name)
 		}
 		f.chosen[s.name] = s
 	}

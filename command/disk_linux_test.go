@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// limit lets a process write files of that size at most, which fails as a full disk does.
+// limit bounds the size of the files that a process writes. A larger write fails as on a full disk.
 func limit(t *testing.T, process *os.Process, size uint64) {
 	t.Helper()
 	to := unix.Rlimit{Cur: size, Max: unix.RLIM_INFINITY}
@@ -20,7 +20,7 @@ func limit(t *testing.T, process *os.Process, size uint64) {
 	}
 }
 
-// A disk that is full loses nothing, but nobody must have to guess why nothing is written.
+// If the disk is full, nothing is lost, and the output says why nothing is written.
 func TestAFullDiskIsSaidAloud(t *testing.T) {
 	t.Parallel()
 	for _, again := range []bool{true, false} {
@@ -31,7 +31,7 @@ func TestAFullDiskIsSaidAloud(t *testing.T) {
 			out := launch(t, cmd)
 			url := out.await(t, `search on (http://[^/]+)/`)
 			limit(t, cmd.Process, 128<<10)
-			var words strings.Builder // all of them different: none can be packed
+			var words strings.Builder // all words differ, so that they cannot be compressed
 			for i := range 25_000 {
 				fmt.Fprintf(&words, "w%x ", uint32(i)*2654435761)
 			}
@@ -48,10 +48,10 @@ func TestAFullDiskIsSaidAloud(t *testing.T) {
 			}
 			interrupt(t, cmd)
 			if err := cmd.Wait(); (err == nil) != again {
-				t.Errorf("it ended with %v:\n%s", err, out)
+				t.Errorf("the run ended with %v:\n%s", err, out)
 			}
 			if !again && !strings.Contains(out.String(), "lull: keep the state of this run") {
-				t.Errorf("the end does not say why:\n%s", out)
+				t.Errorf("the output does not say why the run ended:\n%s", out)
 			}
 		})
 	}

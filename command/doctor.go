@@ -31,12 +31,12 @@ func doctorCommand(std *streams, t *target) *cobra.Command {
 		Use: "doctor", Short: "Examine a stack and send one synthetic event through it",
 		Long: "Reads queues, table and sinks. Then it publishes a synthetic document, waits until it is " +
 			"committed, reads it back from the sink, deletes it and waits until that is committed. A sink that " +
-			"is written to only, such as a webhook, is not read.\n\n" +
-			"Where a source has the setting fetch, its host is connected to, with TLS, and gets no request: " +
-			"one for a document that is not there would stand in its logs.\n\n" +
-			"The synthetic event has the form of a source of the settings, whichever kind that is. Where no message " +
-			"can hold a document, as with S3, only the delete is published. Where none can say a delete, nothing is: " +
-			"the answer says so and names the setting, and is not bad.",
+			"cannot be read, such as a webhook, is not read.\n\n" +
+			"If a source has the setting fetch, it connects to that host, with TLS, but sends no request. The host " +
+			"would log a request for a document that does not exist.\n\n" +
+			"The synthetic event has the form of a source of the settings. If messages of this source cannot contain a " +
+			"document, as with S3, only the delete is published. If no message can describe a delete, nothing is " +
+			"published: the answer says so and names the setting, and this does not count as bad.",
 		Args: cobra.NoArgs,
 		RunE: t.verb(func(c *cobra.Command, api operate.API, _ []string) error {
 			d.api = api
@@ -61,10 +61,9 @@ func doctorCommand(std *streams, t *target) *cobra.Command {
 	},
 		flag("collection", &d.collection, "collection `NAME` of the synthetic document; without it the source's"),
 		flag("source", &d.source, "`NAME` of the source whose form the synthetic event has; without it the first "+
-			"that can say one"),
-		flag("timeout", &d.timeout, "how long each of the two writes may take, at most `D`; without it a minute "+
-			"beyond the collection's quiet "+
-			"window or pace", someTime(&d.timeout)),
+			"source that can write one"),
+		flag("timeout", &d.timeout, "the longest time `D` that each of the two writes may take; without it a minute "+
+			"more than the collection's quiet window or pace", someTime(&d.timeout)),
 	)
 }
 
@@ -90,7 +89,7 @@ func (d *doctor) add(name string, err error, found string) bool {
 	return err == nil
 }
 
-// faultIf returns an error if is holds.
+// faultIf returns an error if is is true.
 func faultIf(is bool, format string, args ...any) error {
 	if is {
 		return fmt.Errorf(format, args...)
@@ -194,7 +193,7 @@ func (d *doctor) send(ctx context.Context, put operate.Composed) {
 	d.source, d.collection = put.Source, string(put.Key.Collection())
 	remove, err := d.api.Compose(ctx, d.event(true))
 	if err == nil && remove.Key != put.Key {
-		err = fmt.Errorf("it is of %s, not of %s", remove.Key, put.Key)
+		err = fmt.Errorf("the delete is for %s, want %s", remove.Key, put.Key)
 	}
 	if !d.add("its delete can be written", err, "version "+remove.Version) {
 		return

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Doctor connects to the host that documents are fetched from. It asks it for nothing: the source
-// would log a request for a document that was never there.
+// The doctor connects to the host from which documents are fetched. It sends no request, because
+// the host would log a request for a document that never existed.
 func TestDoctorConnectsToSources(t *testing.T) {
 	t.Parallel()
 	var connected, asked atomic.Int32
@@ -32,11 +32,11 @@ func TestDoctorConnectsToSources(t *testing.T) {
 		name, url, private, says string
 		code                     exitCode
 	}{
-		{"one that answers", cms.URL, "[127.0.0.1]", "ok\tsource cms can be connected to\t127.0.0.1", exitOK},
-		{"one that is gone", gone.URL, "[127.0.0.1]", "127.0.0.1: the source cannot be connected to", exitFailed},
+		{"a host that answers", cms.URL, "[127.0.0.1]", "ok\tsource cms can be connected to\t127.0.0.1", exitOK},
+		{"a host that is down", gone.URL, "[127.0.0.1]", "127.0.0.1: the source cannot be connected to", exitFailed},
 		{"no certificate", untrusted.URL, "[127.0.0.1]", "certificate of the source's host is not trusted", exitFailed},
 		{
-			"one that is private", strings.Replace(cms.URL, "http:", "https:", 1), "[]",
+			"a private address", strings.Replace(cms.URL, "http:", "https:", 1), "[]",
 			"name the host under fetch.allowPrivate", exitFailed,
 		},
 		{"a bucket", "s3://bodies", "[]", "not checked: index reads the bucket", exitOK},
@@ -58,7 +58,7 @@ func TestDoctorConnectsToSources(t *testing.T) {
 	}
 }
 
-// A sink that holds the document says nothing about another one of its collection.
+// If a collection has several sinks, the doctor reads the document back from each.
 func TestDoctorReadsTheDocumentBackFromEachSink(t *testing.T) {
 	t.Parallel()
 	settings := write(t, "collections: {content: {sinks: [a, b]}}", "defaultCollection: content", "defaultSink: a",
@@ -67,7 +67,7 @@ func TestDoctorReadsTheDocumentBackFromEachSink(t *testing.T) {
 	s.ask("doctor").want(t, "doctor", exitOK, "sink a holds it", "sink b holds it", "the delete is committed")
 }
 
-// The settings of docs/objects.md have no source that can say a delete.
+// With the settings of docs/objects.md, no source can write a delete.
 func TestDoctorPassesOnSettingsThatCannotSayDeletes(t *testing.T) {
 	t.Parallel()
 	_, settings, _ := strings.Cut(contents(t, "../docs/objects.md"), "```yaml as=lull.yaml\n")

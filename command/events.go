@@ -32,7 +32,7 @@ func openEvents(ctx context.Context, find credentials, from string) (*feed.Expor
 		err = fmt.Errorf("%s is a folder", from)
 	}
 	if err != nil {
-		_ = f.Close() // read only
+		_ = f.Close() // the error does not matter, because nothing was written
 		return nil, fmt.Errorf("open events: %w", err)
 	}
 	return feed.NewExport(from, info.Size(), f)

@@ -19,16 +19,16 @@ const (
 var exitCodes = [...]string{
 	exitOK:      "done",
 	exitFailed:  "failed: something stopped it",
-	exitUsage:   "usage or settings: nothing was read or changed",
+	exitUsage:   "wrong usage or settings: nothing was read or changed",
 	exitRefused: "done, with dead letters or refusals",
 	exitMissing: "not found, or timed out",
 	exitWrong:   "differences or work remain",
 }
 
-// ends says what the exit codes mean for one command. A command ends with none but these.
+// ends says what the exit codes mean for one command. The command ends only with these codes.
 type ends map[exitCode]string
 
-// exitError carries an exit code. A nil err prints nothing: everything has been printed already.
+// exitError carries an exit code. If err is nil, nothing more is printed.
 type exitError struct {
 	code exitCode
 	err  error

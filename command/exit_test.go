@@ -36,7 +36,8 @@ func endsOf(c *cobra.Command) (codes []exitCode) {
 	return codes
 }
 
-// The help names codes of the table only, and each command can end well, fail and refuse its flags.
+// The help names only codes of the table. Each command has the codes for success, failure and wrong
+// usage.
 func TestTheHelpOfEachCommandNamesItsEnds(t *testing.T) {
 	t.Parallel()
 	for _, c := range commands(tree()) {
@@ -54,7 +55,7 @@ func TestTheHelpOfEachCommandNamesItsEnds(t *testing.T) {
 	}
 }
 
-// calm is a stack that does what it is asked.
+// calm is a stack in which every request succeeds.
 type calm struct{ hostile }
 
 func (calm) Object(context.Context, operate.ObjectOrder) (operate.ObjectResult, error) {
@@ -69,7 +70,7 @@ func (calm) Rebuild(_ context.Context, o operate.RebuildOrder) (operate.RebuildS
 	return operate.RebuildStep{Sink: "search", Next: rebuild.Cursor{Progress: rebuild.Progress{Phase: rebuild.Done}}, Done: o.From != nil}, nil
 }
 
-// refusing is a stack that does a part, refuses the rest, and holds a dead letter.
+// refusing is a stack that does a part of each request, refuses the rest, and has a dead letter.
 type refusing struct{ calm }
 
 func (refusing) Publish(context.Context, operate.Publication) (operate.Published, error) {
@@ -115,19 +116,19 @@ func (left) Explain(context.Context, shard.DocID) (operate.Explanation, error) {
 	return operate.Explanation{Known: true, State: operate.StateBlocked}, nil
 }
 
-// full is a disk on which nothing can be written.
+// full is a writer that fails as on a full disk.
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("the disk is full") }
 
-// walk runs commands to their ends, and keeps which ends were reached.
+// walk runs commands, and records the exit codes that each command reached.
 type walk struct {
 	*testing.T
 
 	reached map[string][]exitCode
 }
 
-// end runs a line and wants its code.
+// end runs a command, and wants this exit code.
 func (w walk) end(code exitCode, in string, args ...string) {
 	w.Helper()
 	w.is(code, lull(w.T, in, args...).code, args...)
@@ -145,7 +146,7 @@ func (w walk) is(code, got exitCode, args ...string) {
 	w.reached[c.CommandPath()] = append(w.reached[c.CommandPath()], got)
 }
 
-// Each command reaches each end that its help names.
+// Each command reaches each exit code that its help names.
 func TestEachCommandReachesItsEnds(t *testing.T) {
 	t.Parallel()
 	w := walk{t, map[string][]exitCode{}}
@@ -168,7 +169,7 @@ func TestEachCommandReachesItsEnds(t *testing.T) {
 	}
 }
 
-// elsewhere says why the walk does not reach an end.
+// elsewhere says why the walk does not reach an exit code of a command.
 var elsewhere = map[string]string{
 	"lull console 1": "it needs a listener that breaks while it serves",
 }
@@ -215,15 +216,16 @@ func (w walk) stacks() {
 	}
 }
 
-// asksOthers lists commands that talk to sinks, to brokers or to AWS.
+// asksOthers lists the commands that talk to sinks, to brokers or to AWS.
 var asksOthers = map[string]bool{"index install-template": true, "console": true, "bridge rabbitmq": true}
 
-// asksAll lists commands whose ends depend on several answers: they ask a real stack.
+// asksAll lists the commands whose exit codes depend on several answers. They are tested with a
+// real stack.
 var asksAll = map[string]bool{
 	"wait": true, "explain": true, "doctor": true, "index check": true, "index repair": true,
 }
 
-// documents asks stacks about documents.
+// documents runs commands about documents against real stacks.
 func (w walk) documents() {
 	s, drifted := settled(w.T, "--events", write(w.T, put("a", "1", "{}")), "--speed", "100"), putBack(w.T)
 	blocked := httptest.NewServer(operate.Handler(operatetest.API(operate.API{}, left{calm{hostile{tame: true}}})))
@@ -243,14 +245,14 @@ func (w walk) documents() {
 		{drifted.url, exitWrong, "index check content"},
 		{s.url, exitOK, "index repair content"},
 		{s.url, exitMissing, "index repair contents"},
-		{drifted.url, exitWrong, "index repair content"}, // what the sink has lost is only named
+		{drifted.url, exitWrong, "index repair content"}, // documents that the sink has lost are only named
 		{s.url, exitOK, "doctor"},
 	} {
 		w.end(ask.code, "", append(strings.Fields(ask.line), "--dev", ask.url)...)
 	}
 }
 
-// programs runs what asks no stack.
+// programs runs the commands that ask no stack.
 func (w walk) programs() {
 	folder, good := w.TempDir(), put("a", "1", "{}")
 	loop := filepath.Join(folder, "loop")

@@ -44,14 +44,14 @@ func laneFaults(cfg *config.Config, name, dead string, has map[string]string) []
 	count := strings.Trim(string(policy.MaxReceiveCount), `"`)
 	if target.Resource != dead || count != strconv.Itoa(cfg.MaxReceiveCount()) {
 		faults = append(faults, fmt.Sprintf(
-			"queue %s has the RedrivePolicy %q: let it name queue %s, with a maxReceiveCount of %d",
+			"queue %s has the RedrivePolicy %q: set it to queue %s, with a maxReceiveCount of %d",
 			name, text, dead, cfg.MaxReceiveCount()))
 	}
 	return faults
 }
 
-// tableFaults lists where a table differs from what lull needs: its key, its index, its expiry. If
-// AWS does not describe the table, that is the fault.
+// tableFaults lists where the key, the index or the expiry of a table differs from what lull needs.
+// If AWS does not describe the table, that is the only fault.
 func tableFaults(ctx context.Context, client *awsdynamodb.Client, name string) []string {
 	got, err := described(ctx, client, name)
 	if err != nil {
@@ -60,7 +60,7 @@ func tableFaults(ctx context.Context, client *awsdynamodb.Client, name string) [
 	var faults []string
 	want := dynamodb.Definition(name)
 	if !sameKey(got.KeySchema, want.KeySchema) {
-		faults = append(faults, fmt.Sprintf("table %s has another key: make one with the partition key %s, a string, "+
+		faults = append(faults, fmt.Sprintf("table %s has a wrong key: make a table with the partition key %s, a string, "+
 			"and no sort key", name, dynamodb.PartitionKey))
 	}
 	fits := false
@@ -79,7 +79,7 @@ func tableFaults(ctx context.Context, client *awsdynamodb.Client, name string) [
 		return append(faults, "the expiry of table "+name+" cannot be described: "+short(err))
 	}
 	if ttl := expiry.TimeToLiveDescription; ttl == nil || aws.ToString(ttl.AttributeName) != dynamodb.TTLAttribute {
-		faults = append(faults, fmt.Sprintf("table %s keeps rows for ever: set its time to live to the attribute %s", name,
+		faults = append(faults, fmt.Sprintf("table %s never deletes rows: set its time to live to the attribute %s", name,
 			dynamodb.TTLAttribute))
 	}
 	return faults
@@ -88,7 +88,7 @@ func tableFaults(ctx context.Context, client *awsdynamodb.Client, name string) [
 func described(ctx context.Context, client *awsdynamodb.Client, name string) (*ddbtypes.TableDescription, error) {
 	out, err := client.DescribeTable(ctx, &awsdynamodb.DescribeTableInput{TableName: &name})
 	if err == nil && out.Table == nil {
-		err = errors.New("the answer holds none")
+		err = errors.New("the answer has no table")
 	}
 	if err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func described(ctx context.Context, client *awsdynamodb.Client, name string) (*d
 	return out.Table, nil
 }
 
-// sameKey compares two keys, whatever their order.
+// sameKey reports whether two keys have the same parts, in any order.
 func sameKey(got, want []ddbtypes.KeySchemaElement) bool {
 	kinds := func(key []ddbtypes.KeySchemaElement) map[string]ddbtypes.KeyType {
 		all := map[string]ddbtypes.KeyType{}
@@ -108,7 +108,7 @@ func sameKey(got, want []ddbtypes.KeySchemaElement) bool {
 	return maps.Equal(kinds(got), kinds(want))
 }
 
-// short is an error of AWS without its request id.
+// short returns the text of an AWS error, without its request id.
 func short(err error) string {
 	var answer smithy.APIError
 	if errors.As(err, &answer) {

@@ -10,7 +10,8 @@ import (
 	"github.com/lullhq/lull/internal/aws/dynamodb"
 )
 
-// What status and doctor say of a table and queues that others made.
+// `lull status` and `lull doctor` name the faults of a table and of queues that another program
+// made.
 func TestQueuesAndTablesThatDoNotFitAreNamed(t *testing.T) {
 	t.Parallel()
 	key := []map[string]string{{"AttributeName": dynamodb.PartitionKey, "KeyType": "HASH"}}
@@ -48,14 +49,14 @@ func TestQueuesAndTablesThatDoNotFitAreNamed(t *testing.T) {
 			map[string]awstest.Reply{"DescribeTable": table(map[string]any{
 				"KeySchema": []map[string]string{{"AttributeName": "id", "KeyType": "HASH"}},
 			})},
-			[]string{"table shop-shards has another key: make one with the partition key doc"},
+			[]string{"table shop-shards has a wrong key: make a table with the partition key doc"},
 		},
 		{
 			"a sort key",
 			map[string]awstest.Reply{"DescribeTable": table(map[string]any{
 				"KeySchema": append([]map[string]string{{"AttributeName": "x", "KeyType": "RANGE"}}, key...),
 			})},
-			[]string{"has another key"},
+			[]string{"has a wrong key"},
 		},
 		{
 			"no index",
@@ -85,7 +86,7 @@ func TestQueuesAndTablesThatDoNotFitAreNamed(t *testing.T) {
 		{
 			"no dead-letter queue",
 			map[string]awstest.Reply{"GetQueueAttributes": queue(map[string]string{"RedrivePolicy": ""})},
-			[]string{"let it name queue shop-search-dead, with a maxReceiveCount of 456"},
+			[]string{"set it to queue shop-search-dead, with a maxReceiveCount of 456"},
 		},
 		{
 			"too few receives",

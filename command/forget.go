@@ -21,14 +21,14 @@ func forgetCommand(std *streams, t *target) *cobra.Command {
 	f := operate.Forgetting{Clock: clock.System{}, Patience: 2 * time.Minute}
 	return define(&cobra.Command{
 		Use: "forget [KEY]", Short: "Remove a document wherever lull keeps it, for a person's right to be forgotten",
-		Long: "Deletes a document from the sink, its dead letters and its scheduled events. It " +
-			"waits until no flight holds it. A tombstone without content stays, under its key. It refuses every " +
-			"version of the document for as long as rows are kept, so that nothing in a queue brings it back. After " +
-			"that, or after `lull reset`, the document is accepted again: remove it at its source, too.\n\n" +
-			"Without --yes it only lists what there is, and asks where there is a terminal. It is a job (`lull jobs`), " +
-			"one at a time in a stack: after anything that stopped it, the same command continues it, on any machine. " +
-			"The job's row has a hash of the key only. Audited, without content. docs/forget.md says what it cannot reach. " +
-			"KEY is <collection>#<id>. With --group it is every document of a message group that has a row.",
+		Long: "Deletes a document from the sink, its dead letters and its scheduled events. It waits until no flight " +
+			"holds the document. A tombstone without content stays under the document's key. As long as rows are kept, " +
+			"it refuses every version, so that no message in a queue brings the document back. After that, or after " +
+			"`lull reset`, the document is accepted again: so also remove it at its source.\n\n" +
+			"Without --yes it only lists what it finds, and in a terminal it asks. It is a job (`lull jobs`), one at a " +
+			"time in a stack: after an interruption, the same command continues it, on any machine. The row of the job " +
+			"has only a hash of the key. Audited, without content. docs/forget.md says what this command cannot reach. " +
+			"KEY is <collection>#<id>. With --group it forgets every document of a message group that has a row.",
 		Args: keyOrGroup(&f.Group),
 		RunE: t.verb(func(c *cobra.Command, api operate.API, args []string) (err error) {
 			f := f
@@ -48,15 +48,15 @@ func forgetCommand(std *streams, t *target) *cobra.Command {
 			return forget(c.Context(), std, api, f)
 		}),
 	}, ends{
-		exitOK:      "nothing of it remains but the tombstone; or what there is was listed, without --yes",
-		exitFailed:  "something stopped it, or it was not agreed to: run it again",
-		exitUsage:   "usage or settings, or a key that is not clear",
-		exitMissing: "nothing is known of it",
+		exitOK:      "only the tombstone remains; or, without --yes, the list was printed",
+		exitFailed:  "something stopped it, or you did not agree: run it again",
+		exitUsage:   "usage or settings, or a KEY that is not valid",
+		exitMissing: "nothing is known about it",
 		exitWrong:   "something remains: the answer names it",
 	},
 		may.flag(),
 		flag("group", &f.Group, "forget every document of the message group `NAME`, a tenant, instead of one"),
-		flag("patience", &f.Patience, "how long `D` to ask again for what goes by itself"),
+		flag("patience", &f.Patience, "how long `D` to wait for what ends by itself, such as a flight"),
 	)
 }
 
@@ -70,8 +70,8 @@ func keyOrGroup(group *string) cobra.PositionalArgs {
 	}
 }
 
-// mayForget lists what there is, and asks where there is a terminal. Of a group it lists the
-// documents only.
+// mayForget lists what it finds, and asks if there is a terminal. For a group it lists only the
+// documents.
 func mayForget(ctx context.Context, std *streams, api operate.API, f operate.Forgetting, all operate.GroupPage,
 	may *consent,
 ) error {
@@ -100,7 +100,7 @@ func mayForget(ctx context.Context, std *streams, api operate.API, f operate.For
 	return err
 }
 
-// forget forgets, and says what remains.
+// forget runs the job, and prints what remains.
 func forget(ctx context.Context, std *streams, api operate.API, f operate.Forgetting) error {
 	done, err := runForget(ctx, std, api, f)
 	if err == nil {
@@ -114,17 +114,17 @@ func forget(ctx context.Context, std *streams, api operate.API, f operate.Forget
 			return fmt.Errorf("ask for what remains of group %s: %w", f.Group, err)
 		}
 		unforgotten(std.err, left)
-		terminal.Printf(std.err, "documents that did not change for lifecycle.rowRetention have no row, and are not found: "+
+		terminal.Printf(std.err, "documents that did not change for lifecycle.rowRetention have no row, so they are not found: "+
 			"delete them in the sink\n")
 		done.Remaining += len(left.Letters) + left.Unread.Found
 	}
 	if err == nil && done.Remaining > 0 {
-		err = &exitError{exitWrong, fmt.Errorf("something of %s remains", what)}
+		err = &exitError{exitWrong, fmt.Errorf("something of %s remains: the lines above say where", what)}
 	}
 	return err
 }
 
-// runForget runs the job, with its progress on standard error.
+// runForget runs the job. It prints the progress to standard error.
 func runForget(ctx context.Context, std *streams, api operate.API, f operate.Forgetting) (operate.Forgotten, error) {
 	var lines []operate.ForgetNote
 	state, err := runJob(ctx, std, api, f.Job(api), job.Runner{Dry: f.DryRun}, func(l operate.ForgetNote) {
@@ -139,7 +139,7 @@ func runForget(ctx context.Context, std *streams, api operate.API, f operate.For
 // unforgotten prints the messages that belong, or may belong, to a group and to no document.
 func unforgotten(w io.Writer, left operate.GroupPage) {
 	for _, id := range left.Letters {
-		terminal.Printf(w, "dead letter %s is of the group, and of no document: `lull dead show %s`, then "+
+		terminal.Printf(w, "dead letter %s belongs to the group, but to no document: `lull dead show %s`, then "+
 			"`lull dead drop %s`\n", id, id, id)
 	}
 	for _, unread := range left.Unread.Remains {
@@ -162,7 +162,7 @@ func forgotten(std *streams, f operate.Forgotten) error {
 			}
 		}
 		if !f.Until.IsZero() {
-			terminal.Printf(w, "every version of %s is refused until %s\n", cmp.Or(string(f.Key), "each"),
+			terminal.Printf(w, "every version of %s is refused until %s\n", cmp.Or(string(f.Key), "each document"),
 				f.Until.UTC().Format(time.RFC3339))
 		}
 		if f.DryRun {

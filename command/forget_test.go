@@ -17,10 +17,10 @@ import (
 
 const personal = "xk-4711-secret"
 
-// person is an event whose content nobody shall find afterwards.
+// person returns an event whose content must not be found after the forget.
 func person(id, version string) string { return put(id, version, `{"name":"`+personal+`"}`) }
 
-// broken is an event that becomes a dead letter of the document.
+// broken returns an event that becomes a dead letter of the document.
 func broken(id, version string) string {
 	return `{"type":"doc.changed","subject":"` + id + `","sequence":"` + version + `","data":["` + personal + `"]}`
 }
@@ -63,15 +63,15 @@ func TestForgetLeavesNothingButATombstone(t *testing.T) {
 	}
 	s.stopped()
 	index := filepath.Join(data, "index")
-	// Bleve keeps the bytes of a deleted document until it merges the file: docs/forget.md. Nobody who
-	// opens the folder finds the document.
+	// Bleve keeps the bytes of a deleted document until it merges the file (docs/forget.md). A program
+	// that opens the index does not find the document.
 	err := filepath.WalkDir(data, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || strings.HasPrefix(path, index) {
 			return err
 		}
 		b, err := os.ReadFile(path)
 		if bytes.Contains(b, []byte(personal)) {
-			t.Errorf("%s holds it", path)
+			t.Errorf("the file %s still has the personal content", path)
 		}
 		return err
 	})
@@ -121,7 +121,7 @@ func TestAMessageGroupIsListedCancelledAndForgotten(t *testing.T) {
 	a := s.ask("forget", "--group", "one", "--yes")
 	a.want(t, "forget", exitOK, "content#a", "content#b")
 	if !strings.Contains(a.errors, "lifecycle.rowRetention") {
-		t.Errorf("it does not say what it cannot find: %s", a.errors)
+		t.Errorf("the command does not say which documents it cannot find: %s", a.errors)
 	}
 	s.ask("get", "content#a").want(t, "a document of the group", exitMissing)
 	s.ask("get", "content#b").want(t, "a document of the group", exitMissing)

@@ -34,9 +34,9 @@ func getCommand(std *streams, t *target) *cobra.Command {
 		return api.Get(ctx, key)
 	}
 	return define(&cobra.Command{
-		Use: "get KEY", Short: "Print a document as its sink holds it", Args: cobra.ExactArgs(1),
-		Long: "Reads the document back from its sink. KEY is <collection>#<id>. Of a collection with several sinks " +
-			"that is the first one's: <collection>@<sink>#<id> is another's.",
+		Use: "get KEY", Short: "Print a document as its sink has it", Args: cobra.ExactArgs(1),
+		Long: "Reads the document back from its sink. KEY is <collection>#<id>. If the collection has several sinks, it " +
+			"reads the first one; <collection>@<sink>#<id> reads another one.",
 		RunE: question(std, t, ofKey(get), func(w io.Writer, d operate.Document) {
 			terminal.Printf(w, "key\t%s#%s\nsink\t%s\nversion\t%s\norder key\t%s\nfence\t%d\nindexed\t%s\n",
 				d.Collection, d.ID, d.Sink, d.Version, d.OrderKey, d.Fence, d.Indexed.Format(time.RFC3339Nano))
@@ -56,15 +56,14 @@ func explainCommand(std *streams, t *target) *cobra.Command {
 	return define(&cobra.Command{
 		Use: "explain KEY", Short: "Say why a document is as fresh as it is", Args: cobra.ExactArgs(1),
 		Long: "Prints everything known about a document: its row, its version in the sink, the messages that " +
-			"wait for it, its scheduled events, its dead letters, and the latest decisions. At the end it says in " +
-			"one word what state the document is in, and why it is as fresh as it is. KEY is " +
-			"<collection>#<id>. For a collection with several sinks it says that of each, unless KEY names one: " +
-			"<collection>@<sink>#<id>.\n\n" +
-			"States:\n\n" + states() + "\n\nIt compares the sink's document with the row. A sink that it cannot " +
-			"reach, such as one in a VPC, is named as such and changes nothing of the rest.\n\nA 'lull dev' keeps " +
+			"wait for it, its scheduled events, its dead letters, and the latest decisions. At the end it names the " +
+			"state of the document in one word, and says why the document is in it. KEY is <collection>#<id>. If the " +
+			"collection has several sinks, it explains each, unless KEY names one: <collection>@<sink>#<id>.\n\n" +
+			"States:\n\n" + states() + "\n\nIt compares the sink's document with the row. If it cannot reach a sink, " +
+			"such as one in a VPC, it says so, and the rest of the answer is the same.\n\nA 'lull dev' keeps " +
 			"its latest decisions. A deployed stack has them in its functions' logs: --logs reads those of the last " +
-			"hours, with the reader's role. At the log level INFO the logs tell what went wrong and what must be " +
-			"audited, at DEBUG everything. At most 200 lines are shown.",
+			"hours, with the reader's role. At the log level INFO the logs have errors and audited changes, at DEBUG " +
+			"all decisions. At most 200 lines are shown.",
 		RunE: t.verb(func(c *cobra.Command, api operate.API, args []string) error {
 			x, err := ask(api, c.Context(), args)
 			if err == nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/lullhq/lull/internal/terminal"
 )
 
-// untilHungUp ends the context when the reader of standard output has gone, as in `lull dev |
-// head`. The signal would end the process like a kill, without a report, and would leave the
-// temporary folder.
+// untilHungUp ends the context when the reader of standard output has ended, as in `lull dev |
+// head`. Without this, the signal SIGPIPE would end the process like a kill, without a report, and
+// would leave the temporary folder.
 func (std *streams) untilHungUp(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, stop := context.WithCancel(ctx)
 	if f, ok := terminal.File(std.out); ok {

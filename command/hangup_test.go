@@ -37,7 +37,7 @@ func TestDevWhoseReaderLeavesEndsAsByCtrlC(t *testing.T) {
 	if err := out.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// there is something to tell, and more to come
+	// The run has something to print, and its input has not ended.
 	if _, err := in.Write([]byte(put("a", "1", "{}") + "\n")); err != nil {
 		t.Fatal(err)
 	}

@@ -20,10 +20,11 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// evil steers a terminal, hides text and forges a line: what a sender may write wherever it likes.
+// evil is a text with which a sender controls a terminal, hides text and forges a line.
 const evil = "x\x1b[31m\x1b]0;t\a\x00\r\nFORGED\tline \u009b2J\u0085\u202egnp.exe\u2066\u200f\u2028\x7f"
 
-// safe fails for a control character that is not a newline or tab, and for a forged line.
+// safe fails the test if an answer has a control character other than newline and tab, or a forged
+// line.
 func (a answer) safe(t *testing.T, name string) {
 	t.Helper()
 	for _, text := range []string{a.out, a.errors} {
@@ -33,7 +34,7 @@ func (a answer) safe(t *testing.T, name string) {
 				return
 			}
 		}
-		if strings.HasPrefix(name, "dead show") { // the body stands below, as it was sent
+		if strings.HasPrefix(name, "dead show") { // the body follows, as it was sent
 			text, _, _ = strings.Cut(text, "\n\n")
 		}
 		for line := range strings.Lines(text) {
@@ -44,13 +45,14 @@ func (a answer) safe(t *testing.T, name string) {
 	}
 }
 
-// hostile is a stack all of whose answers are evil.
+// hostile is a stack whose answers have the text evil everywhere.
 type hostile struct {
-	err  error // of every answer, nil for none
-	tame bool  // the answers are empty, and not evil
+	err  error // the error of every answer, nil for none
+	tame bool  // the answers are empty, without the text evil
 }
 
-// evilly fills every text of a value, and of one value of its own type inside it.
+// evilly sets every text in a value to evil. If the value contains its own type, evilly also fills
+// one level of that.
 func evilly(v reflect.Value, within ...reflect.Type) {
 	if v.Kind() == reflect.Struct {
 		inside := 0
@@ -170,7 +172,7 @@ func (h hostile) Drop(_ context.Context, o operate.LetterOrder) (operate.LetterR
 	return h.letters(o)
 }
 
-// letters is one step, or no job would end.
+// letters answers with the last step of a job, because a job without a last step would never end.
 func (h hostile) letters(operate.LetterOrder) (operate.LetterResult, error) {
 	res, err := evilAnswer[operate.LetterResult](h)
 	res.Next = nil
@@ -197,7 +199,7 @@ func (h hostile) Check(context.Context, operate.CheckOrder) (operate.Checked, er
 
 func (h hostile) Forget(context.Context, operate.ForgetOrder) (operate.ForgetStep, error) {
 	step, err := evilAnswer[operate.ForgetStep](h)
-	step.Next = nil // there is an end
+	step.Next = nil // this is the last step
 	return step, err
 }
 
@@ -218,13 +220,13 @@ func (h hostile) Archived(context.Context, operate.ReplayOrder) (archive.Size, e
 
 func (h hostile) Backfill(context.Context, operate.BackfillOrder) (operate.BackfillStep, error) {
 	step, err := evilAnswer[operate.BackfillStep](h)
-	step.Next = "" // there is an end
+	step.Next = "" // this is the last step
 	return step, err
 }
 
 func (h hostile) Replay(context.Context, operate.ReplayOrder) (operate.ReplayStep, error) {
 	step, err := evilAnswer[operate.ReplayStep](h)
-	step.Next = "" // there is an end
+	step.Next = "" // this is the last step
 	return step, err
 }
 
@@ -260,7 +262,7 @@ func (h hostile) Rescue(context.Context, flight.ID) (operate.Rescued, error) {
 	return evilAnswer[operate.Rescued](h)
 }
 
-// argsOf returns arguments that each command accepts, by the command.
+// argsOf returns valid arguments for each command.
 func argsOf(t *testing.T) map[string][]string {
 	t.Helper()
 	return map[string][]string{
@@ -302,7 +304,7 @@ func TestNoCommandPrintsControlCharacters(t *testing.T) {
 					}
 					break
 				}
-				if name == "publish" { // it names the caller's own file
+				if name == "publish" { // its error names the caller's own file
 					continue
 				}
 				lull(t, evil, append(strings.Fields(name), "content#"+evil, "--dev", server.URL)...).safe(t, name+" evil")
@@ -360,6 +362,6 @@ func TestDevPrintsNoControlCharactersOfAMessage(t *testing.T) {
 	a := s.stopped()
 	a.safe(t, "dev")
 	if n := strings.Count(a.out, " DEAD "); n < 8 {
-		t.Errorf("%d dead letters told, want those of the fields: %s", n, a.out)
+		t.Errorf("the output has %d dead letters, want one for each field: %s", n, a.out)
 	}
 }

@@ -2,11 +2,11 @@ package command
 
 import "github.com/spf13/cobra"
 
-// indexCommand has the verbs about an index that lull keeps right.
+// indexCommand has the commands that check, repair and prepare an index.
 func indexCommand(std *streams, t *target) *cobra.Command {
 	return parent(&cobra.Command{
-		Use: "index", Short: "Check and repair what a sink holds, and prepare it",
-		Long: "An index is what a sink holds of a collection. `lull index check` only reads. `lull index repair` finds " +
-			"the same differences and removes them.",
+		Use: "index", Short: "Check, repair and prepare the indices of the sinks",
+		Long: "An index has the documents of a collection in a sink. `lull index check` only reads. `lull index repair` " +
+			"finds the same differences and removes them.",
 	}, indexCheckCommand(std, t), indexRepairCommand(std, t), installTemplateCommand(std, t))
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/lullhq/lull/internal/terminal"
 )
 
-// runJob runs a job of the stack to its end, or continues it. r needs Rate and Dry only. say prints
-// a line of the answer.
+// runJob begins or continues a job of the stack, and runs it to its end. r needs only Rate and Dry.
+// say prints a line of the answer.
 func runJob[C, L any](ctx context.Context, std *streams, api operate.API, j job.Job[C, L], r job.Runner, say func(L),
 ) (job.State, error) {
 	shown := watchJob(std.err)
@@ -36,17 +36,17 @@ func runJob[C, L any](ctx context.Context, std *streams, api operate.API, j job.
 	return state, err
 }
 
-// sayEvery is how often a job says how far it is, if standard error is not a terminal.
+// sayEvery is how often a job prints its progress, if standard error is not a terminal.
 const sayEvery = 10 * time.Second
 
-// jobLine is the line on standard error that says how far a job is.
+// jobLine is the line on standard error that shows the progress of a job.
 type jobLine struct {
 	to       io.Writer
 	terminal bool
 	began    time.Time
 	said     time.Time
-	before   int  // units that an earlier program did
-	drawn    bool // the line is in the terminal
+	before   int  // number of units that an earlier program did
+	drawn    bool // the terminal shows the line
 }
 
 func watchJob(to io.Writer) *jobLine {
@@ -65,7 +65,7 @@ func (l *jobLine) show(s job.State) {
 	if l.began.IsZero() {
 		l.began, l.before = now, s.Did
 		if s.Steps > 0 && s.Phase == job.Running {
-			terminal.Printf(l.to, "%s continues after %d\n", s.ID, s.Did) // the stack may be anybody's
+			terminal.Printf(l.to, "%s continues after %d\n", s.ID, s.Did) // not fmt: another stack may send control codes
 		}
 	}
 	every := sayEvery
@@ -81,7 +81,7 @@ func (l *jobLine) show(s job.State) {
 		terminal.Printf(l.to, "%s\n", text)
 		return
 	}
-	fmt.Fprintf(l.to, "\r\x1b[K%s", terminal.Line(text)) // the stack may be anybody's
+	fmt.Fprintf(l.to, "\r\x1b[K%s", terminal.Line(text)) // another stack may send control codes
 	l.drawn = true
 }
 
@@ -93,7 +93,7 @@ func (l *jobLine) clear() {
 	}
 }
 
-// progressOf says how far a job is: did units in the time ran.
+// progressOf returns the progress of a job as a text. This program did did units in the time ran.
 func progressOf(s job.State, ran time.Duration, did int, now time.Time) string {
 	text := fmt.Sprintf("%s: %d", s.ID, s.Did)
 	if s.Total > 0 {
@@ -111,10 +111,10 @@ func progressOf(s job.State, ran time.Duration, did int, now time.Time) string {
 func jobsCommand(std *streams, t *target) *cobra.Command {
 	list := func(api operate.API, ctx context.Context, _ []string) ([]job.State, error) { return api.Jobs(ctx) }
 	c := define(&cobra.Command{
-		Use: "jobs", Short: "List the work that runs long, and stop it", Args: cobra.NoArgs,
-		Long: "Lists the jobs that run, and the last ones that ran, with how far they are. A job is work that takes " +
-			"long, such as a backfill. It stores how far it is in the stack's table: after anything that stopped it, " +
-			"the same command continues there, on any machine that has its input. A job runs once at a time.",
+		Use: "jobs", Short: "List long-running jobs, and stop them", Args: cobra.NoArgs,
+		Long: "Lists the jobs that run, and the last jobs that ran, with their progress. A job is work that takes " +
+			"long, such as a backfill. It stores its progress in the stack's table: after an interruption, the same " +
+			"command continues there, on any machine that has its input. Only one program at a time runs a job.",
 		RunE: question(std, t, list, func(w io.Writer, all []job.State) {
 			header(w, "JOB", "STATE", "DONE", "OF", "BEGUN", "SAVED", "BY", "~OUTCOMES")
 			for _, s := range all {
@@ -133,17 +133,17 @@ func jobsCommand(std *streams, t *target) *cobra.Command {
 			func(api operate.API) jobOrder { return api.StopJob },
 			"stop JOB",
 			"Stop a job, so that it can continue later",
-			"The program that runs it stops when it stores its next step, within a minute or so. The job's own command "+
-				"continues it.",
-			"it stops, or it did not run",
+			"The program that runs the job stops when it stores its next step, within about a minute. The command of "+
+				"the job continues it.",
+			"the job stops, or it did not run",
 		),
 		orderCommand(
 			t,
 			func(api operate.API) jobOrder { return api.DropJob },
 			"drop JOB",
-			"Forget how far a job is, so that its command begins again",
-			"It does not undo what the job did. A job that runs is refused: stop it first.",
-			"it is forgotten",
+			"Delete the progress of a job, so that its command begins again",
+			"It does not undo the work of the job. A job that runs is refused: stop it first.",
+			"the progress is deleted",
 		),
 	)
 	return c

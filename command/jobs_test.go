@@ -8,7 +8,8 @@ import (
 	"github.com/lullhq/lull/internal/operator/job"
 )
 
-// The stack may be anybody's, and the line goes to a terminal past its writer.
+// A foreign stack may send control characters. The line goes directly to the terminal, without the
+// writer that escapes them.
 func TestAStateOfAJobCannotControlTheTerminal(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder

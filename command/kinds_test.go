@@ -14,7 +14,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// stacks are settings with one source of a kind, and none of another.
+// stacks has the settings of stacks. All but one have a single source, so that each shows one kind.
 var stacks = map[string]string{
 	"native": `
 sources: {cms: {kind: native, class: time, collection: articles}}`,
@@ -53,7 +53,7 @@ defaultCollection: news
 defaultSource: shop`,
 }
 
-// settings is a file of deployable settings around those of a source.
+// settings writes a file of deployable settings with these sources, and returns its path.
 func settings(t *testing.T, sources string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "lull.yaml")
@@ -84,12 +84,12 @@ func TestDoctorAndTheExampleWorkWithEveryKindOfSource(t *testing.T) {
 				return
 			}
 			if name == "fetched" {
-				sent.want(t, "the example", exitUsage, "Once "+cms.URL+"/hello shows one", `"subject":"hello"`)
+				sent.want(t, "the example", exitUsage, "When "+cms.URL+"/hello has a document", `"subject":"hello"`)
 				return
 			}
 			sent.want(t, "the example", exitOK, "to source", "next:", "lull explain")
 			if strings.Contains(name, "arriv") {
-				return // there is no version to wait for
+				return // without a version in the event, there is none to wait for
 			}
 			for line := range strings.Lines(sent.out) {
 				if words := strings.Fields(line); len(words) > 2 && words[0] == "lull" && words[1] != "explain" {
@@ -124,12 +124,12 @@ func TestDoctorSaysWhichSettingKeepsItFromSending(t *testing.T) {
 	}
 }
 
-// An equal version is written again once for each run, whatever the form of the events is.
+// For every kind of source, an equal version is written again once in each run.
 func TestResyncWorksWithEveryKindOfSource(t *testing.T) {
 	t.Parallel()
 	for name, sources := range stacks {
 		if name == "s3" || name == "fetched" || strings.Contains(name, "arriv") {
-			continue // S3's messages are not an export. Where arrival is the version every copy is newer
+			continue // S3's messages cannot be exported, and if arrival is the version, every copy is newer
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -160,7 +160,8 @@ func committed(t *testing.T, s *stack, key shard.DocID) string {
 	return x.Committed
 }
 
-// One topic may send every event to the queues of several sinks: each skips what is not its own.
+// A topic may send every event to the queues of several sinks. Each sink skips the events of other
+// sinks.
 func TestEventsOfAnotherSinkAreDeadLettersUnlessTheyAreSkipped(t *testing.T) {
 	t.Parallel()
 	both := func(events ...string) string {

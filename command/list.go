@@ -36,9 +36,9 @@ func listCommand(std *streams, t *target) *cobra.Command {
 	return define(&cobra.Command{
 		Use: "list", Short: "List documents by state, collection and key", Args: cobra.NoArgs,
 		Long: "Lists documents by their rows, without asking their sinks. A 'lull dev' lists every document. A deployed " +
-			"stack lists what waits or is being written, and with --state what is scheduled or dead. The others " +
-			"would take a scan of the whole table: a line on standard error says so. `lull explain` says more about " +
-			"one document.",
+			"stack lists the documents that wait or are being written, and with --state those that are scheduled or dead. " +
+			"Other documents would need a scan of the whole table: a line on standard error says so. `lull explain` says " +
+			"more about one document.",
 		RunE: question(std, t, ask, showDocuments),
 	}, ends{
 		exitOK: "they were listed, even if there are none", exitFailed: "the stack did not answer",
@@ -50,7 +50,7 @@ func listCommand(std *streams, t *target) *cobra.Command {
 		flag("group", &f.Group, "only documents of the message group `NAME`, a tenant, by their rows"),
 		flag("limit", &f.Limit, "at most `N` documents", between(&f.Limit, 1, maxListed, fmt.Sprintf("1 to %d",
 			maxListed))),
-		flag("cursor", &f.Cursor, "go on behind an earlier list, at the `CURSOR` that it printed"),
+		flag("cursor", &f.Cursor, "continue an earlier list at the `CURSOR` that it printed"),
 	)
 }
 
@@ -62,8 +62,8 @@ func listedStates() []string {
 	return names
 }
 
-// listed reads pages until there are enough documents, or no more. It keeps each note of the pages
-// once.
+// listed reads pages until there are enough documents, or no more documents. Each note of the pages
+// is in the answer once.
 func listed(ctx context.Context, api operate.API, f operate.DocumentFilter) (operate.DocumentPage, error) {
 	all := operate.DocumentPage{Documents: []operate.DocumentLine{}}
 	for want := f.Limit; ; {

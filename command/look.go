@@ -33,14 +33,14 @@ const (
 func (l *look) flags() []option {
 	return []option{
 		flag(colourFlag, &l.colour, "colours `WHEN`: never, auto (in a terminal, without NO_COLOR) or always"),
-		flag(wideFlag, &l.wide, "cut no cell of a table that is wider than the terminal"),
+		flag(wideFlag, &l.wide, "do not cut the cells of a table that is wider than the terminal"),
 	}
 }
 
 // looks reports whether a flag is one of look's, which every command takes.
 func looks(f *pflag.Flag) bool { return f.Name == colourFlag || f.Name == wideFlag }
 
-// check refuses a value of --color that does not exist, and applies the others.
+// check refuses an unknown value of --color, and applies a known one.
 func (l *look) check(writers ...*terminal.Writer) error {
 	switch l.colour {
 	case colourAuto, colourAlways, colourNever:

@@ -24,13 +24,13 @@ import (
 	"github.com/lullhq/lull/internal/local/ledger"
 )
 
-// asProgram makes the test binary be the program: for what only a process of its own can show, such
-// as a kill.
+// asProgram is a variable with which the test binary runs as the program. Tests that need a
+// separate process use it, for example to kill the process.
 const asProgram = "LULL_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
-		signal.Ignore(syscall.SIGXFSZ) // of a file that is as large as the process may make it
+		signal.Ignore(syscall.SIGXFSZ) // the signal for a file that would become too large
 		Main()
 		return
 	}
@@ -67,8 +67,8 @@ func lull(t *testing.T, in string, args ...string) answer {
 	return answer{code, out.String(), errs.String()}
 }
 
-// want checks the exit code, and that something was said: on standard output where the code is 0,
-// on standard error otherwise.
+// want checks the exit code, and that the answer contains these texts. They are in standard output
+// if the code is 0, and in standard error otherwise.
 func (a answer) want(t *testing.T, name string, code exitCode, says ...string) {
 	t.Helper()
 	text := a.errors
@@ -85,7 +85,7 @@ func (a answer) want(t *testing.T, name string, code exitCode, says ...string) {
 	}
 }
 
-// parsed is what -o json printed.
+// parsed decodes an answer with -o json.
 func parsed[A any](t *testing.T, a answer) A {
 	t.Helper()
 	return decode[A](t, a.out)
@@ -100,7 +100,7 @@ func decode[A any](t *testing.T, text string) (v A) {
 	return v
 }
 
-// screen is an output on which a test waits for words.
+// screen is an output. A test can wait until it contains a pattern.
 type screen struct {
 	mu    sync.Mutex
 	text  strings.Builder
@@ -119,7 +119,7 @@ func (s *screen) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// end says that nothing more will come.
+// end says that nothing more will be written.
 func (s *screen) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,13 +146,13 @@ func (s *screen) await(t *testing.T, pattern string) string {
 			return m[len(m)-1]
 		}
 		if ended {
-			t.Fatalf("it ended without %q:\n%s", pattern, text)
+			t.Fatalf("the output ended without %q:\n%s", pattern, text)
 		}
 		<-more
 	}
 }
 
-// stack is a `lull dev` that stays up.
+// stack is a `lull dev` that runs until the end of the test.
 type stack struct {
 	t       *testing.T
 	out     *screen
@@ -180,7 +180,7 @@ func start(t *testing.T, in io.Reader, args ...string) *stack {
 	return s
 }
 
-// until asks until the answer says something.
+// until runs a command again and again, until its answer contains a text.
 func (s *stack) until(says string, args ...string) answer {
 	s.t.Helper()
 	a := s.ask(args...)
@@ -218,7 +218,7 @@ func del(id, version string) string {
 	return `{"type":"doc.deleted","subject":"` + id + `","sequence":"` + version + `"}`
 }
 
-// write makes a file of lines.
+// write makes a file with these lines, and returns its path.
 func write(t *testing.T, lines ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "events.ndjson")
@@ -244,15 +244,15 @@ func contents(t *testing.T, path string) string {
 	return string(text)
 }
 
-// absent checks that a file is not there.
+// absent checks that a file does not exist.
 func absent(t *testing.T, path string) {
 	t.Helper()
 	if _, err := os.Stat(path); !os.IsNotExist(err) {
-		t.Errorf("%s is there: %v", path, err)
+		t.Errorf("the file %s exists: %v", path, err)
 	}
 }
 
-// played is what a run that ended by itself left behind.
+// played is the result of a run that ended by itself.
 type played struct {
 	answer
 	report ledger.Report
@@ -293,7 +293,7 @@ func play(t *testing.T, in string, args ...string) played {
 	return p
 }
 
-// versions are the dumped documents as key and version.
+// versions returns the versions of the dumped documents, by key.
 func (p played) versions() map[string]string {
 	out := map[string]string{}
 	for _, d := range p.dump {
@@ -302,7 +302,7 @@ func (p played) versions() map[string]string {
 	return out
 }
 
-// launch starts a process, and is what it prints.
+// launch starts a process, and returns its output.
 func launch(t *testing.T, cmd *exec.Cmd) *screen {
 	t.Helper()
 	out := newScreen()
@@ -313,7 +313,7 @@ func launch(t *testing.T, cmd *exec.Cmd) *screen {
 	return out
 }
 
-// interrupt is Ctrl-C.
+// interrupt sends the signal of Ctrl-C to a process.
 func interrupt(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
@@ -321,14 +321,14 @@ func interrupt(t *testing.T, cmd *exec.Cmd) {
 	}
 }
 
-// away is an address at which nothing answers.
+// away returns an address at which nothing answers.
 func away() string {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
 	return server.Listener.Addr().String()
 }
 
-// program is `lull` in a separate process.
+// program returns `lull` as a separate process.
 func program(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)

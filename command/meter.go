@@ -55,8 +55,8 @@ func (m *devMeter) Measure(context.Context) (console.Measured, error) {
 	return out, nil
 }
 
-// How long a function runs, plus how long each call takes, as docs/numbers.md assumes. A call goes
-// to the table, a queue, the bucket or the state machine.
+// How long an invocation takes, and how much longer it takes for each call, as docs/numbers.md
+// assumes. A call goes to the table, a queue, the bucket or the state machine.
 const (
 	invocationTime = time.Millisecond
 	callTime       = 5 * time.Millisecond
@@ -74,8 +74,8 @@ func bill(u dev.Used) *console.Dollars {
 		ObjectWrites: float64(u.ObjectWrites), ObjectReads: float64(u.ObjectReads),
 	}
 	d := &console.Dollars{Counts: "List prices of " + price.USEast1.Region + ", " + price.USEast1.Date +
-		", for the calls that this run has made; the time of the functions is estimated. Not counted: what the " +
-		"queues' pollers ask while they find nothing, logs, metrics, alarms, storage, and the search engine. " +
+		", for the calls that this run has made; the time of the functions is estimated. Not counted: requests of the " +
+		"queues' pollers that find no message, logs, metrics, alarms, storage, and the search engine. " +
 		"`lull cost` estimates the whole bill of a month."}
 	for _, i := range price.USEast1.Items(usage) {
 		if i.Count > 0 {

@@ -35,27 +35,28 @@ var stackFiles embed.FS
 // cdkVersion is the CDK command line that the construct was tried with (docs/deploy.md).
 const cdkVersion = "2.1148.1"
 
-// newStack is a folder that `lull new` writes.
+// newStack has the values for the files that `lull new` writes.
 type newStack struct {
 	Stack, Name, Collection string
 	Source                  source.Kind
 	Options                 []string // lines of lull.yaml
-	Bucket                  string   // of the objects that messages refer to
+	Bucket                  string   // the bucket of the objects that messages refer to
 	Sink                    sink.Kind
 	URL                     string
-	Dev                     string // the command that runs it
+	Dev                     string // the command that runs the stack
 	CDK, Version            string
 	Released                bool
 }
 
-// newCommand makes the folder of a stack.
+// newCommand writes the folder of a new stack.
 func newCommand(std *streams) *cobra.Command {
 	from, to, stack := "native", defaultKind, ""
 	return define(&cobra.Command{
-		Use: "new DIR", Short: "Write a stack to begin with: settings, example events, how CDK deploys it",
-		Long: "Writes what a stack needs into DIR, which must be empty or not be there. There is a commented " +
+		Use: "new DIR", Short: "Write the files of a first stack: settings, example events, deployment with CDK",
+		Long: "Writes the files of a stack into DIR, which must be empty or must not exist. There is a commented " +
 			"lull.yaml with the schema for your editor, and six messages as your upstream sends them. A cdk.json says " +
-			"how CDK deploys it, and a README has the next three commands. What it writes runs at once, without a server and without AWS.",
+			"how CDK deploys it, and a README has the next three commands. The stack runs at once, without a server and " +
+			"without AWS.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			s, err := prepare(args[0], from, to, stack)
@@ -99,7 +100,7 @@ func quoted(name string) string {
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// prepare decides what goes into the folder.
+// prepare chooses the values for the files of the folder.
 func prepare(dir, from, to, stack string) (s newStack, err error) {
 	kind, known := source.Lookup(from)
 	if !known {
@@ -194,13 +195,13 @@ func (s newStack) files() (map[string][]byte, error) {
 		err = settings.Validate()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the settings would be wrong, perhaps for --stack %s: %w", s.Stack, err)
+		return nil, fmt.Errorf("the settings would not be valid, perhaps because of --stack %s: %w", s.Stack, err)
 	}
 	return files, s.events(settings.Sources[s.Name], files)
 }
 
 // events writes messages about three documents: a burst that arrives out of order, a document with
-// one version, and one that is deleted again.
+// one version, and a document that is deleted again.
 func (s newStack) events(settings config.Source, files map[string][]byte) error {
 	example := s.Source.Example.Change
 	var lines bytes.Buffer
@@ -239,7 +240,7 @@ func (s newStack) events(settings config.Source, files map[string][]byte) error 
 	return nil
 }
 
-// another returns the id of a further document in the same form. It changes the last digit before
+// another returns the id of the n-th example document. It changes the last digit of the id before
 // an extension, or adds a number.
 func another(id string, n int) string {
 	ext := path.Ext(id)

@@ -53,7 +53,7 @@ func TestNewStacksRunWithEveryKindOfSource(t *testing.T) {
 	}
 }
 
-// The lines about fetch become settings when their marks are taken away.
+// Without their comment marks, the lines about fetch are valid settings.
 func TestNewStacksOfferFetch(t *testing.T) {
 	t.Parallel()
 	for _, kind := range source.Kinds() {
@@ -90,13 +90,13 @@ func TestNewStacksAreRefused(t *testing.T) {
 		lull(t, "", "new", at, "--sink", kind).want(t, kind, exitOK)
 		lull(t, "", "config", "check", filepath.Join(at, "lull.yaml")).want(t, kind, exitOK, "valid")
 		if text := contents(t, filepath.Join(at, "lull.yaml")); !strings.Contains(text, "stack: lull ") {
-			t.Errorf("a folder whose name is not one: got %s", text)
+			t.Errorf("the name of the folder cannot name a stack: got %s, want stack: lull", text)
 		}
 	}
 }
 
-// A stack cannot change the class of its rows later, so a new one begins with what
-// docs/sources/debezium.md advises.
+// A stack cannot change the class of its rows later. So a new stack begins with the class that
+// docs/sources/debezium.md recommends.
 func TestANewStackOfDebeziumOrdersBySequence(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "shop")

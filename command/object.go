@@ -15,23 +15,24 @@ import (
 func objectCommand(std *streams, t *target) *cobra.Command {
 	order := operate.ObjectOrder{}
 	return define(&cobra.Command{
-		Use: "object s3://BUCKET/KEY", Short: "Show how far an object of many documents was read, abort or reset that",
+		Use: "object s3://BUCKET/KEY", Short: "Show, abort or reset the reading of an object of many documents",
 		Long: "An object whose lines are documents (setting s3.lines) is read in slices. This shows for each sink how " +
 			"many lines became messages, and which could not. --abort ends the reading: the messages that were sent stay, " +
-			"and a newer object at the same place is read again. --reset takes the sequencer back that was read last, for " +
-			"example a forged one: objects with smaller ones are read again, and none with this one. Audited.",
+			"and a newer object at the same place is read again. --reset withdraws the sequencer that was read last, for " +
+			"example a forged one: objects with smaller sequencers are read again, and no object with the withdrawn one. " +
+			"Audited.",
 		Args: cobra.ExactArgs(1),
 		RunE: question(std, t, func(api operate.API, ctx context.Context, args []string) (operate.ObjectResult, error) {
 			order.Object = args[0]
 			if order.Abort || order.Reset {
 				order.By = whoami()
 			} else if order.Why != "" {
-				return operate.ObjectResult{}, usagef("--why: of what? Give --abort or --reset")
+				return operate.ObjectResult{}, usagef("--why: give it only with --abort or --reset")
 			}
 			r, err := api.Object(ctx, order)
 			if err == nil && len(r.Sinks) == 0 {
-				err = fmt.Errorf("nothing was read of an object at this place, and `lull dead list` shows whether its "+
-					"notification is a dead letter: %w", operate.ErrNotFound)
+				err = fmt.Errorf("lull has read no object at this place; `lull dead list` shows whether its notification is "+
+					"a dead letter: %w", operate.ErrNotFound)
 			}
 			return r, err
 		}, func(w io.Writer, r operate.ObjectResult) {
@@ -40,21 +41,22 @@ func objectCommand(std *streams, t *target) *cobra.Command {
 			}
 		}),
 	}, ends{
-		exitOK: "it is shown, aborted or reset", exitMissing: "nothing was read of it", exitFailed: "nobody answered",
-		exitUsage: "usage or settings",
+		exitOK: "it is shown, aborted or reset", exitMissing: "nothing was read of it",
+		exitFailed: "the stack did not answer",
+		exitUsage:  "usage or settings",
 	},
 		flag("abort", &order.Abort, "do not read the object to its end"),
-		flag("reset", &order.Reset, "take its sequencer back, so that objects with smaller ones are read"),
-		flag("why", &order.Why, "with --abort or --reset: a `TEXT` for those who find it"),
+		flag("reset", &order.Reset, "withdraw its sequencer, so that objects with smaller sequencers are read"),
+		flag("why", &order.Why, "with --abort or --reset: the reason, a `TEXT` for other operators"),
 	)
 }
 
 func showObject(w io.Writer, p operate.ObjectProgress) {
 	if n := len(p.TakenBack); p.Version == "" && n > 0 {
-		terminal.Printf(w, "%s: nothing was read since sequencer %s was taken back at %s\n", p.Sink, p.TakenBack[n-1],
+		terminal.Printf(w, "%s: nothing was read since sequencer %s was withdrawn at %s\n", p.Sink, p.TakenBack[n-1],
 			clockText(p.Moved))
 		if n > 1 {
-			terminal.Printf(w, "  taken back before: %s\n", strings.Join(p.TakenBack[:n-1], ", "))
+			terminal.Printf(w, "  withdrawn before: %s\n", strings.Join(p.TakenBack[:n-1], ", "))
 		}
 		return
 	}

@@ -39,16 +39,17 @@ func TestAnObjectOfManyDocumentsIsReadFromAFolder(t *testing.T) {
 	s.ask("object", object).want(t, "object", exitOK, "was read to its end", "3 lines so far: 2 became messages",
 		"line 3 at byte 36 is not a JSON object")
 	s.ask("object", object, "--abort", "-o", "json").want(t, "too late to abort", exitOK, `"done": true`)
-	s.ask("object", object, "--reset", "--why", "forged").want(t, "reset", exitOK, "was taken back at")
+	s.ask("object", object, "--reset", "--why", "forged").want(t, "reset", exitOK, "was withdrawn at")
 	s.ask("object", object, "--reset", "--abort").want(t, "both", exitUsage, "want one of them")
-	s.ask("object", "s3://cms-exports/other").want(t, "another one", exitMissing, "nothing was read")
+	s.ask("object", "s3://cms-exports/other").want(t, "another one", exitMissing, "lull has read no object")
 	s.ask("object", "other").want(t, "no address", exitUsage, "s3://bucket/key")
 	if got := s.ask("dead", "list"); !strings.Contains(got.out, "1 of 3 lines") {
 		t.Errorf("dead letters: %s%s", got.out, got.errors)
 	}
 }
 
-// Lines and the messages that read on are counted, so that the run adds up.
+// The counters include the lines and the messages with which receive continues reading. So the run
+// knows when it is idle.
 func TestARunWithAnObjectOfLinesEndsWhenIdle(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -75,7 +76,7 @@ payload: {allow: [{bucket: shop}]}
 	p.says(t, "to read objects")
 }
 
-// Functions are killed and calls fail, all the way from the object to the sink.
+// Functions are killed and calls fail at every place between the object and the sink.
 func TestEveryLineOfAnObjectIsWrittenThroughFaults(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder

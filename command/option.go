@@ -51,7 +51,7 @@ func (o option) add(f *pflag.FlagSet) {
 	}
 }
 
-// flags gives a command its flags, and keeps their rules before it runs.
+// flags gives a command its flags, and checks their rules before the command runs.
 func flags(c *cobra.Command, options ...option) *cobra.Command {
 	for _, o := range options {
 		o.add(c.Flags())
@@ -80,17 +80,17 @@ func between[N cmp.Ordered](v *N, least, most N, want string) rule {
 	}
 }
 
-// perSecond bounds a rate for each second, 0 for no limit.
+// perSecond checks a rate: a number for each second, or 0 for no limit.
 func perSecond(v *float64, of string) rule {
 	return between(v, 0, math.MaxFloat64, of+" a second, or 0 for no limit")
 }
 
-// sends bounds how many messages are sent a second.
+// sends checks how many messages are sent a second.
 func sends(v *float64) rule {
 	return between(v, math.SmallestNonzeroFloat64, 1e6, "messages a second, above 0")
 }
 
-// someTime bounds a duration.
+// someTime refuses a duration that is not above 0.
 func someTime(v *time.Duration) rule { return between(v, 1, math.MaxInt64, "a time above 0") }
 
 // oneOf refuses a value that is not one of the words.
@@ -103,7 +103,7 @@ func oneOf(want string, words ...string) rule {
 	}
 }
 
-// needed refuses a command without the flag; what describes the value.
+// needed refuses a command without the flag. what says which value to give.
 func needed(what string) rule {
 	return func(f *pflag.Flag) error {
 		if f.Changed {

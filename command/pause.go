@@ -20,8 +20,8 @@ func pauseCommand(std *streams, t *target) *cobra.Command {
 		}
 		terminal.Printf(
 			w,
-			"%s: paused. What is sent from now on waits, and becomes dead letters from %s on; what waited "+
-				"already does so earlier. `lull resume %s` ends the pause.\n",
+			"%s: paused. Messages that are sent from now on wait, and become dead letters from %s on; messages that "+
+				"waited before become dead letters earlier. `lull resume %s` ends the pause.\n",
 			s.Sink,
 			clockText(s.Pause.DeadFrom),
 			s.Sink,
@@ -29,16 +29,16 @@ func pauseCommand(std *streams, t *target) *cobra.Command {
 	}
 	return halting(std, t, &cobra.Command{
 		Use: "pause SINK|--all", Short: "Write nothing to a sink until it is resumed",
-		Long: "Nothing is claimed for the sink from the next invocation on: it gets no document, no delete and no " +
-			"ping. Invocations under way end first, within index.timeout. Messages wait in their queue, as while the " +
-			"sink is away. Nothing is lost: what waits longer than retry.deadDeadline becomes a dead letter, which " +
-			"you may redrive, and the answer says from when on. The sink stays paused whatever its circuit breaker " +
-			"does. `lull status` and `lull explain` say who paused it, when and why. The setting tableOutage: open " +
-			"writes without asking the table, and so without heeding a pause. Audited.",
+		Long: "From the next invocation on, the sink gets no document, no delete and no ping. Invocations that already " +
+			"run end first, within index.timeout. Messages wait in their queue, as while the sink is away. Nothing is " +
+			"lost: a message that waits longer than retry.deadDeadline becomes a dead letter, which you may redrive. The " +
+			"answer says from when on. The circuit breaker does not end a pause. `lull status` and `lull explain` say who " +
+			"paused the sink, when and why. With the setting tableOutage: open, lull writes during an outage of the " +
+			"table without reading whether the sink is paused. Audited.",
 	}, &order, func(api operate.API) halt { return api.Pause }, show, ends{
 		exitOK: "every sink that was named is paused", exitFailed: "it may be paused or not: ask `lull status`",
 		exitUsage: "usage or settings",
-	}, flag("why", &order.Why, "a `TEXT` for those who find the sink paused; 200 bytes are kept"))
+	}, flag("why", &order.Why, "the reason, a `TEXT` for other operators; 200 bytes are kept"))
 }
 
 func resumeCommand(std *streams, t *target) *cobra.Command {
@@ -51,9 +51,10 @@ func resumeCommand(std *streams, t *target) *cobra.Command {
 	}
 	return halting(std, t, &cobra.Command{
 		Use: "resume SINK|--all", Short: "Write to a paused sink again",
-		Long: "What waited for the sink is written at a pace that soon grows, live before bulk. Messages come back " +
-			"to their flights within a third of the pause (bulk: half of it), four minutes at most, and after more than " +
-			"about five hours within a quarter of an hour. A sink that is unhealthy is probed first. Audited.",
+		Long: "Waiting messages are written at a rate that soon grows, live before bulk. They return to their flights " +
+			"within a third of the pause's length (bulk: half of it), at most four minutes. After a pause of more than " +
+			"about five hours they return within a quarter of an hour. If the sink is unhealthy, it is probed first. " +
+			"Audited.",
 	}, &operate.PauseOrder{}, func(api operate.API) halt { return api.Resume }, show, ends{
 		exitOK: "no sink that was named is paused", exitFailed: "it may be paused or not: ask `lull status`",
 		exitUsage: "usage or settings",
@@ -63,7 +64,7 @@ func resumeCommand(std *streams, t *target) *cobra.Command {
 // halt pauses or resumes sinks.
 type halt = operate.Operation[operate.PauseOrder, operate.PauseResult]
 
-// halting makes c a command about one sink or all.
+// halting makes c a command that pauses or resumes one sink or all sinks.
 func halting(std *streams, t *target, c *cobra.Command, order *operate.PauseOrder, halts func(operate.API) halt,
 	show func(io.Writer, operate.PauseChange), codes ends, more ...option,
 ) *cobra.Command {

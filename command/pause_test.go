@@ -18,7 +18,7 @@ func TestAPausedSinkGetsNothingUntilItIsResumed(t *testing.T) {
 	waited := s.ask("wait", "content#a", "--version", "1", "--timeout", "1s")
 	waited.want(t, "wait", exitMissing, "paused the sink")
 	if n := strings.Count(waited.errors, "paused the sink"); n != 2 {
-		t.Errorf("wait says %d times what it waits for, want it when it begins and in the end:\n%s", n, waited.errors)
+		t.Errorf("wait says %d times what it waits for, want twice, at the beginning and at the end:\n%s", n, waited.errors)
 	}
 	s.ask("explain", "content#a").want(t, "explain", exitOK, "paused the sink", "lull resume")
 	s.ask("resume", "--all", "-o", "json").want(t, "resume", exitOK, `"changed": true`)

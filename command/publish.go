@@ -41,7 +41,7 @@ func publishCommand(std *streams, t *target) *cobra.Command {
 				})
 			}
 			if collection != "" {
-				return usagef("--collection: only with --example; a message says itself where it belongs")
+				return usagef("--collection: only with --example; a message itself names its collection")
 			}
 			from, named := "-", len(args) > 0
 			if named {
@@ -98,11 +98,11 @@ func publishExample(ctx context.Context, std *streams, api operate.API, lane, gr
 	}
 	switch {
 	case m.Fetched:
-		return usagef("--example: documents of source %s are fetched. Once %s shows one, publish its event: put the version "+
-			"that it shows into %s", m.Source, m.Ref, m.Message.Body)
+		return usagef("--example: lull fetches the documents of source %s. When %s has a document, publish this message, "+
+			"with the version of the document in it: %s", m.Source, m.Ref, m.Message.Body)
 	case m.Ref != "":
-		return usagef("--example: messages of source %s only refer to a document. Put one there, and its notification is "+
-			"the message: aws s3 cp hello.json %s", m.Source, m.Ref)
+		return usagef("--example: messages of source %s only refer to a document. Put a document there, and S3 sends the "+
+			"message: aws s3 cp hello.json %s", m.Source, m.Ref)
 	}
 	feed.Mark(&m.Message, "", group)
 	done, err := api.Publish(ctx, operate.Publication{Messages: []queue.Outgoing{m.Message}, Lane: flight.Lane(lane)})
@@ -136,7 +136,8 @@ func refusals(w io.Writer, p operate.Published) {
 	}
 }
 
-// sent returns the error of a publication, which says by the exit code that messages were refused.
+// sent returns the error of a publication. If messages were refused, the exit code of the error
+// says so.
 func sent(refused int, err error) error {
 	if err == nil && refused > 0 {
 		return &exitError{exitRefused, nil}

@@ -36,16 +36,15 @@ type rebuildFlags struct {
 func rebuildCommand(std *streams, t *target) *cobra.Command {
 	f := rebuildFlags{sourceRate: 200, keep: 1}
 	c := define(&cobra.Command{
-		Use: "rebuild COLLECTION", Short: "Build a new index beside the one in use, and put it in its place",
-		Long: "For a mapping that changes, beside live traffic. It makes a new index, and every write goes to " +
-			"both from then on. " +
-			"The engine copies what was there before. lull compares the two until nothing differs. Then it " +
-			"switches the alias in one step. Readers find no gap, and no document goes back. Writes wait for " +
-			"the new index for a second at most.\n\n" +
-			"After Ctrl-C or a failure `lull rebuild resume` goes on from there, on any machine. " +
-			"`lull rebuild abort` deletes the new index. Both work until readers have the new one.\n\n" +
-			"Without an alias, the new index can only take the name of the one in use in the moment in which that is " +
-			"deleted: this needs --drop-old. From then on the name is an alias.",
+		Use: "rebuild COLLECTION", Short: "Build a new index during live traffic, and replace the index in use",
+		Long: "Changes the mapping of an index during live traffic. It makes a new index, and from then on every write " +
+			"goes to both indices. The engine copies the documents that were written before. lull compares the two " +
+			"indices until nothing differs. Then it switches the alias in one step. Readers find no gap, and no document " +
+			"goes backwards. A write waits for the new index for a second at most.\n\n" +
+			"After Ctrl-C or a failure `lull rebuild resume` continues, on any machine. " +
+			"`lull rebuild abort` deletes the new index, unless readers have it already.\n\n" +
+			"If the name is an index and not an alias, the switch must delete the index and give its name to the new " +
+			"one. This needs --drop-old. From then on the name is an alias.",
 		Args: cobra.ExactArgs(1),
 		RunE: t.verb(func(c *cobra.Command, api operate.API, args []string) error {
 			order := operate.RebuildOrder{
@@ -72,7 +71,7 @@ func rebuildCommand(std *streams, t *target) *cobra.Command {
 				return err
 			}
 			if f.rate > 0 && f.source != "" {
-				return usagef("--rate is of the engine's copy: with --source say --source-rate")
+				return usagef("--rate limits the engine's copy: with --source give --source-rate")
 			}
 			if f.dryRun {
 				step, err := api.Rebuild(c.Context(), order)
@@ -95,19 +94,20 @@ func rebuildCommand(std *streams, t *target) *cobra.Command {
 		exitRefused: "readers have the new index, and documents were left out",
 		exitMissing: "not found",
 	},
-		flag("mapping", &f.mapping, "`FILE` with the new mapping, as JSON; without it that of the index in use"),
-		flag("settings", &f.settings, "`FILE` with settings of the new index, as JSON, over those of the one in use"),
-		flag("source", &f.source, "fill the new index from `FILE`, events as for 'lull resync', and not by the "+
-			"engine's copy: for documents that the source makes anew"),
+		flag("mapping", &f.mapping, "`FILE` with the new mapping, as JSON; without it the mapping of the index in use"),
+		flag("settings", &f.settings, "`FILE` with settings of the new index, as JSON; they replace settings of the "+
+			"index in use"),
+		flag("source", &f.source, "fill the new index from `FILE`, events as for 'lull resync', instead of the "+
+			"engine's copy: if the source now writes the documents in another form"),
 		flag("source-rate", &f.sourceRate, "with --source: `N` messages a second", sends(&f.sourceRate)),
 		flag("keep", &f.keep, "keep the `N` newest indices that rebuilds of this collection have replaced",
 			between(&f.keep, 0, math.MaxInt, "0 or more")),
-		flag("drop-old", &f.drop, "delete the index that was in use, once readers have the new one"),
+		flag("drop-old", &f.drop, "delete the index that was in use, after readers have the new one"),
 		flag("rate", &f.rate, "the engine copies at most `N` documents a second, 0 for no limit",
 			between(&f.rate, 0, 1e9, "documents a second, or 0 for no limit")),
 		flag("dry-run", &f.dryRun, "say what would happen, change nothing; --mapping and --settings are tried "+
 			"with an empty index, which is deleted at once"),
-		flag("sink", &f.sink, "`NAME` of the sink, where the collection has several"),
+		flag("sink", &f.sink, "`NAME` of the sink, if the collection has several"),
 		allowFlag(&f.allow),
 	)
 	c.AddCommand(rebuildStatusCommand(std, t), rebuildResumeCommand(std, t), rebuildAbortCommand(std, t))
@@ -119,7 +119,7 @@ func allowFlag(n *int) option {
 		between(n, 0, math.MaxInt, "0 or more"))
 }
 
-// indexFile reads JSON that the engine is given.
+// indexFile reads a file with JSON for the engine.
 func indexFile(flag, path string) (json.RawMessage, error) {
 	if path == "" {
 		return nil, nil
@@ -172,14 +172,14 @@ func runRebuild(ctx context.Context, std *streams, api operate.API, order operat
 // progress.
 var phases = map[rebuild.Phase]string{
 	rebuild.Creating:  "makes the index {new}, like {old}",
-	rebuild.Announced: "has every write go to both indices",
+	rebuild.Announced: "every write goes to both indices from now on",
 	rebuild.Filling:   "the engine copies: {count}",
-	rebuild.Sourcing:  "waits for the source: `lull resync` sends it, then resume",
+	rebuild.Sourcing:  "waits for the source: send its documents with `lull resync`, then resume",
 	rebuild.Comparing: "compares: {count}",
 	rebuild.Switching: "switches {name}",
-	rebuild.Tidying:   "readers have the new index; takes away what is not needed",
+	rebuild.Tidying:   "readers have the new index; deletes the indices that are no longer needed",
 	rebuild.Done:      "done",
-	rebuild.Aborted:   "given up",
+	rebuild.Aborted:   "aborted",
 }
 
 // rebuildText returns the progress of a rebuild as one line.
@@ -189,7 +189,7 @@ func rebuildText(p operate.RebuildProgress) string {
 	if p.Phase == rebuild.Comparing {
 		switch p.Passes {
 		case 0:
-			text = "waits until every turn knows of it, and compares then"
+			text = "waits until every turn knows of the rebuild, and then compares"
 		case 1:
 		default:
 			text += fmt.Sprintf(", the %d. time", p.Passes)
@@ -197,7 +197,7 @@ func rebuildText(p operate.RebuildProgress) string {
 		text += fmt.Sprintf("; %d repaired", p.Repaired)
 	}
 	if p.Missed > 0 {
-		text += fmt.Sprintf("; %d times the new index missed writes", p.Missed)
+		text += fmt.Sprintf("; the new index missed %d writes", p.Missed)
 	}
 	if p.Newer > 0 {
 		text += fmt.Sprintf("; %d documents newer than the export are copied as they are", p.Newer)
@@ -209,13 +209,14 @@ func rebuildText(p operate.RebuildProgress) string {
 }
 
 func showDryRun(w io.Writer, p operate.RebuildProgress, order operate.RebuildOrder) {
-	terminal.Printf(w, "%s stands for %s, with %d documents\n", p.Name, p.Old, p.Total)
+	terminal.Printf(w, "%s points to %s, with %d documents\n", p.Name, p.Old, p.Total)
 	terminal.Printf(w, "the new index would be called %s\n", p.New)
 	if !p.Alias {
-		terminal.Printf(w, "%s is an index: it would be deleted in the moment in which the new one takes its name\n", p.Old)
+		terminal.Printf(w, "%s is an index, not an alias: the switch would delete it and give its name to the new index\n",
+			p.Old)
 	}
 	if order.Mapping != nil || order.Settings != nil {
-		fmt.Fprintln(w, "the engine takes what you change: it made an empty index so, which was deleted")
+		fmt.Fprintln(w, "the engine accepts your changes: it made an empty index with them, which was deleted")
 	}
 	fmt.Fprintln(w, "dry run: nothing was changed")
 }
@@ -223,11 +224,11 @@ func showDryRun(w io.Writer, p operate.RebuildProgress, order operate.RebuildOrd
 func showRebuild(w io.Writer, p operate.RebuildProgress) {
 	switch p.Phase {
 	case rebuild.Aborted:
-		terminal.Printf(w, "given up: %s is deleted, %s is as it was\n", p.New, p.Name)
+		terminal.Printf(w, "aborted: %s is deleted, %s did not change\n", p.New, p.Name)
 	case rebuild.Done:
 		terminal.Printf(
 			w,
-			"%s stands for %s now: %d documents were compared, %d repaired, %d left out\n",
+			"%s now points to %s: %d documents were compared, %d repaired, %d left out\n",
 			p.Name,
 			p.New,
 			p.Total,
@@ -245,7 +246,7 @@ func showRebuild(w io.Writer, p operate.RebuildProgress) {
 		case p.Drop || !p.Alias:
 			terminal.Printf(w, "%s is deleted\n", p.Old)
 		case p.Keep > 0:
-			terminal.Printf(w, "%s is kept: delete it when you need it no more\n", p.Old)
+			terminal.Printf(w, "%s is kept: delete it when you no longer need it\n", p.Old)
 		}
 	default:
 		terminal.Printf(w, "%s\n", rebuildText(p))
@@ -259,7 +260,7 @@ func rebuildFromSource(ctx context.Context, std *streams, find credentials, api 
 	o := operate.ResyncOrder{Collection: string(p.Collection), Sink: f.sink}
 	err := runResync(ctx, std, find, api, f.source, o, f.sourceRate)
 	if err != nil {
-		return fmt.Errorf("%w; then `lull rebuild resume`", err)
+		return fmt.Errorf("%w; after that run `lull rebuild resume`", err)
 	}
 	_, err = runRebuild(ctx, std, api, operate.RebuildOrder{Action: rebuild.Resume, Sink: p.Sink})
 	return err
@@ -270,7 +271,7 @@ func rebuildStatusCommand(std *streams, t *target) *cobra.Command {
 		return api.Rebuilds(ctx)
 	}
 	return define(&cobra.Command{
-		Use: "status", Short: "Say how the rebuilds of the sinks stand", Args: cobra.NoArgs,
+		Use: "status", Short: "Show the progress of rebuilds", Args: cobra.NoArgs,
 		RunE: question(std, t, ask, func(w io.Writer, all []operate.RebuildProgress) {
 			if len(all) == 0 {
 				fmt.Fprintln(w, "nothing is being rebuilt")
@@ -279,7 +280,7 @@ func rebuildStatusCommand(std *streams, t *target) *cobra.Command {
 				terminal.Printf(w, "sink %s, collection %s: %s\n", p.Sink, p.Collection, rebuildText(p))
 				terminal.Printf(
 					w,
-					"  begun at %s; %s takes the place of %s; last driven by %s\n",
+					"  begun at %s; %s will replace %s; last driven by %s\n",
 					p.Begun.Format(time.RFC3339),
 					p.New,
 					p.Old,
@@ -293,14 +294,14 @@ func rebuildStatusCommand(std *streams, t *target) *cobra.Command {
 				}
 			}
 		}),
-	}, ends{exitOK: "it was said", exitFailed: "the table does not answer", exitUsage: "usage or settings"})
+	}, ends{exitOK: "the progress was printed", exitFailed: "the table does not answer", exitUsage: "usage or settings"})
 }
 
 func rebuildResumeCommand(std *streams, t *target) *cobra.Command {
 	return rebuildOn(std, t, rebuild.Resume, &cobra.Command{
-		Use: "resume", Short: "Go on with a rebuild that was interrupted",
-		Long: "Goes on where it was interrupted, killed or stopped by a failure. Where another program drives it, or was " +
-			"killed less than two minutes ago, it says so.",
+		Use: "resume", Short: "Continue a rebuild that was interrupted",
+		Long: "Continues where the rebuild was interrupted, killed or stopped by a failure. It refuses if another program " +
+			"drives the rebuild, or was killed less than two minutes ago.",
 	}, ends{
 		exitOK: "readers have the new index", exitFailed: "it stopped again: see 'lull rebuild status'",
 		exitUsage: "usage or settings", exitMissing: "nothing is being rebuilt",
@@ -310,12 +311,13 @@ func rebuildResumeCommand(std *streams, t *target) *cobra.Command {
 
 func rebuildAbortCommand(std *streams, t *target) *cobra.Command {
 	return rebuildOn(std, t, rebuild.Abort, &cobra.Command{
-		Use: "abort", Short: "Give a rebuild up, and delete its index",
-		Long: "The index in use stays as it is. Once readers have the new one there is nothing to give up: resume " +
-			"ends the rebuild then.",
+		Use: "abort", Short: "End a rebuild, and delete its new index",
+		Long: "The index in use does not change. If readers have the new index already, it refuses: `lull rebuild resume` " +
+			"then ends the rebuild.",
 	}, ends{
-		exitOK: "nothing of it is left", exitFailed: "it stopped: run it again, or readers have the new index already",
-		exitUsage: "usage or settings", exitMissing: "nothing is being rebuilt",
+		exitOK:     "nothing of the rebuild remains",
+		exitFailed: "it stopped: run it again, or readers have the new index already",
+		exitUsage:  "usage or settings", exitMissing: "nothing is being rebuilt",
 	})
 }
 
@@ -331,7 +333,7 @@ func rebuildOn(std *streams, t *target, action rebuild.Action, c *cobra.Command,
 		_, err := runRebuild(c.Context(), std, api, order)
 		return err
 	})
-	options := []option{flag("sink", &order.Sink, "the `NAME` of the sink, where several are rebuilt")}
+	options := []option{flag("sink", &order.Sink, "the `NAME` of the sink, if several sinks are being rebuilt")}
 	if action == rebuild.Resume {
 		options = append(options, allowFlag(&allow))
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Whoever tries a rebuild of a sink that has none hears that first, and not which flag is missing.
+// If a sink cannot be rebuilt, the command says so first, before it says which flag is missing.
 func TestRebuildsOfSinksThatHaveNone(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil, "--speed", "100")

@@ -30,30 +30,30 @@ type replayFlags struct {
 func replayCommand(std *streams, t *target) *cobra.Command {
 	f := replayFlags{rate: 200}
 	return define(&cobra.Command{
-		Use: "replay --from TIME --to TIME", Short: "Send again what lull received during a time",
-		Long: "Reads the archive (archive.keep) and sends the events of a time again, through the bulk lane, as those " +
-			"of one resync run. Each document ends up with its newest version: an event is passed over where its row " +
-			"knows something newer, where its dead letter is parked, and where it is too old to judge. Live traffic goes " +
-			"first. It says first how much there is and what that costs at most.\n\n" +
+		Use: "replay --from TIME --to TIME", Short: "Send again the messages that lull received in a time range",
+		Long: "Reads the archive (archive.keep) and sends the events of a time range again, through the bulk lane, in one " +
+			"resync run. Each document ends up with its newest version. An event is passed over if its row has something " +
+			"newer, or if its dead letter is parked. It is also passed over if a reset withdrew its version, or if it is " +
+			"too old to be judged. Live traffic goes first. Before it sends, it says how many messages there are and what they cost at most.\n\n" +
 			"TIME is when lull received a message: 2026-11-22T10:00:00Z, or how long ago, such as 2h. " +
-			"What was received at --to or later stays out.\n\n" +
-			"It is a job (`lull jobs`): after anything that stopped it, the same command continues with the same run and " +
-			"the same time, on any machine. An object that cannot be read is named, and the rest goes on. With -o json " +
-			"each fault is one line, and the last line counts.",
+			"Messages that were received at --to or later are left out.\n\n" +
+			"It is a job (`lull jobs`): after an interruption, the same command continues with the same run and the same " +
+			"time range, on any machine. If an object cannot be read, it is named, and the replay continues. With -o json " +
+			"each fault is one line, and the last line has the counts.",
 		Args: cobra.NoArgs,
 		RunE: t.verb(func(c *cobra.Command, api operate.API, _ []string) error {
 			return runReplay(c.Context(), std, api, f)
 		}),
 	}, ends{
-		exitOK:      "everything that there was to send was sent",
-		exitFailed:  "something stopped it: run it again to go on",
+		exitOK:      "everything that had to be sent was sent",
+		exitFailed:  "something stopped it: run it again to continue",
 		exitUsage:   "usage, settings without an archive, or a job with other arguments: nothing was sent",
 		exitRefused: "something was refused or unreadable, and the rest was sent",
-		exitMissing: "the archive has nothing of this time, or nothing of this collection, source or sink",
+		exitMissing: "the archive has nothing in this time range, or nothing of this collection, source or sink",
 	},
-		flag("from", &f.from, "begin with what was received at this `TIME`",
-			needed("say from when on, such as 2026-11-22T10:00:00Z, or 2h for that long ago")),
-		flag("to", &f.to, "end before this `TIME`; without it now"),
+		flag("from", &f.from, "begin with messages received at or after this `TIME`",
+			needed("give the time to begin with, such as 2026-11-22T10:00:00Z, or 2h for that long ago")),
+		flag("to", &f.to, "end before this `TIME`; without it before the present time"),
 		flag("collection", &f.collection, "only events of the collection `NAME`", someCollection),
 		flag("source", &f.source, "only messages that the source `NAME` decodes"),
 		flag("rate", &f.rate, "`N` messages a second", sends(&f.rate)),
@@ -97,8 +97,8 @@ func runReplay(ctx context.Context, std *streams, api operate.API, f replayFlags
 	return nil
 }
 
-// order reads the times, and begins a new run. A job that continues has the ones with which it
-// began.
+// order reads the times, and makes a new run. A job that continues keeps the times and the run with
+// which it began.
 func (f replayFlags) order() (operate.ReplayOrder, error) {
 	o := operate.ReplayOrder{
 		Collection: shard.Collection(f.collection), Source: f.source, Run: newRun(), DryRun: f.dryRun, By: whoami(),
@@ -118,7 +118,7 @@ func (f replayFlags) order() (operate.ReplayOrder, error) {
 	return o, nil
 }
 
-// replayLine prints how much there is, or a fault.
+// replayLine prints the size of the archive, or a fault.
 func replayLine(std *streams, l operate.ReplayLine) {
 	if l.Archive != nil {
 		if l.Archive.Messages > 0 {
@@ -135,10 +135,10 @@ func replayLine(std *streams, l operate.ReplayLine) {
 
 // replayWords describes the outcomes in words.
 var replayWords = map[replay.Outcome]string{
-	replay.Newer:     "passed over: the document is newer",
-	replay.Dead:      "passed over: its dead letter is parked (lull dead redrive)",
-	replay.TakenBack: "passed over: an operator took it back (lull reset)",
-	replay.TooOld:    "passed over: too old to judge",
+	replay.Newer:     "passed over: the row has something newer",
+	replay.Dead:      "passed over: the dead letter is parked (lull dead redrive)",
+	replay.TakenBack: "passed over: a reset withdrew the version (lull reset)",
+	replay.TooOld:    "passed over: too old to be judged",
 	replay.Other:     "of another collection, source or sink",
 	replay.Skipped:   "skipped by its source",
 	replay.Invalid:   "not decoded by the settings",
@@ -162,8 +162,9 @@ func printReplayed(w io.Writer, r operate.Replayed, dry bool) {
 	}
 }
 
-// replayPlan says how many messages there are, and what it costs to send them all. Each message
-// needs a consistent read and three writes of a row. Ten messages need four requests to SQS.
+// replayPlan says how many messages the archive has, and what it costs to send all of them. Each
+// message needs a consistent read and three writes of a row. Ten messages need four requests to
+// SQS.
 func replayPlan(size archive.Size) string {
 	n := float64(size.Messages)
 	most := price.USEast1.Dollars(price.Usage{

@@ -22,12 +22,12 @@ func table() operate.API {
 	return (&operate.Operator{Shards: memory.NewShards(), Clock: clock.System{}}).API()
 }
 
-// tape is an archive of four steps.
+// tape is a stack whose archive takes four steps to replay.
 type tape struct {
 	operate.API
 	fails  int // the step that fails each time, from 1; 0 for none
 	why    error
-	faults []replay.Fault // of the first step
+	faults []replay.Fault // the faults of the first step
 	empty  bool
 	asked  []operate.ReplayOrder
 }
@@ -77,8 +77,8 @@ func (s *tape) run(t *testing.T, f replayFlags) (r operate.Replayed, a answer, e
 	return r, a, err
 }
 
-// A replay that failed continues elsewhere with its run and its time, which "2h" meant at its
-// beginning.
+// A replay that failed continues on another machine with its run and its time range. "2h" still
+// means two hours before its beginning.
 func TestAReplayContinuesWithItsRunAndItsTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -110,7 +110,7 @@ func TestAReplayContinuesWithItsRunAndItsTime(t *testing.T) {
 	})
 }
 
-// The pace counts what is sent. What is passed over is only read.
+// The rate counts the messages that are sent. It does not count messages that are passed over.
 func TestAReplayPassesOverMessagesFasterThanItSends(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -153,12 +153,12 @@ func TestAReplayThatCannotBeginBlocksNoOther(t *testing.T) {
 		says string
 		code exitCode
 	}{
-		"no time":       {replayFlags{}, tape{}, "--from", exitUsage},
-		"an odd time":   {replayFlags{from: "yesterday"}, tape{}, "--from", exitUsage},
-		"the wrong way": {replayFlags{from: "1h", to: "2h"}, tape{}, "a later one", exitUsage},
-		"nothing there": {replayFlags{from: "1h"}, tape{empty: true}, "has nothing", exitMissing},
-		"refused":       {replayFlags{from: "1h", source: "nobody's"}, tape{}, operate.ErrInput.Error(), exitUsage},
-		"a dry run":     {replayFlags{from: "1h", dryRun: true}, tape{fails: 2, why: errDown}, errDown.Error(), exitFailed},
+		"no time":                 {replayFlags{}, tape{}, "--from", exitUsage},
+		"an odd time":             {replayFlags{from: "yesterday"}, tape{}, "--from", exitUsage},
+		"an end before the start": {replayFlags{from: "1h", to: "2h"}, tape{}, "a later one", exitUsage},
+		"nothing there":           {replayFlags{from: "1h"}, tape{empty: true}, "has nothing", exitMissing},
+		"refused":                 {replayFlags{from: "1h", source: "nobody's"}, tape{}, operate.ErrInput.Error(), exitUsage},
+		"a dry run":               {replayFlags{from: "1h", dryRun: true}, tape{fails: 2, why: errDown}, errDown.Error(), exitFailed},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			tt.api.API = table()

@@ -17,9 +17,9 @@ func rescueCommand(std *streams, t *target) *cobra.Command {
 		return map[string]flight.ID{"flight": r.ID}, err
 	}
 	return define(&cobra.Command{
-		Use: "rescue FLIGHT", Short: "Start a flight from the manifest of a stuck one", Args: cobra.ExactArgs(1),
+		Use: "rescue FLIGHT", Short: "Start a new flight from the manifest of a stuck flight", Args: cobra.ExactArgs(1),
 		Long: "Admits and writes what remains of a stuck flight (alarm stuck) from its manifest, without its " +
-			"messages. Documents that have committed this version or a newer one stay as they are. You may " +
+			"messages. A document that has committed this version or a newer one does not change. You may " +
 			"rescue a flight twice.",
 		RunE: question(std, t, rescue, func(w io.Writer, r map[string]flight.ID) {
 			terminal.Printf(w, "started flight %s\n", r["flight"])

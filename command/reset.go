@@ -35,14 +35,14 @@ func resetCommand(std *streams, t *target) *cobra.Command {
 		return api.Reset(ctx, order)
 	}
 	c = define(&cobra.Command{
-		Use: "reset KEY --to VERSION", Short: "Accept versions again that an absurd one left behind",
-		Long: "For a document whose committed version is far above all that will follow: its later versions are " +
-			"stale, and `lull explain` says so. After a reset, VERSION and all above it are new again. The sink " +
-			"keeps what it has until the upstream sends one of them, so publish the newest one again, a few seconds " +
-			"later. The version that was committed stays taken back: no message, redrive, rescue or replay brings it " +
-			"again. If you want it after all, give it as VERSION and publish it again. Set maxVersion of the source " +
-			"first, or another absurd version may come. " +
-			"Nothing is changed while the document is being written or waits for it. KEY is <collection>#<id>. " +
+		Use: "reset KEY --to VERSION", Short: "Withdraw an absurd version, and accept lower versions again",
+		Long: "For a document whose committed version is far above all versions that will follow. These are then stale, " +
+			"and `lull explain` says so. A reset withdraws the committed version, and accepts VERSION and all other " +
+			"versions above it again. The sink keeps its document until the upstream sends one of these versions, so " +
+			"publish the newest one again, a few seconds later. No message, redrive, rescue or replay brings the " +
+			"withdrawn version back. If you need it after all, give it as VERSION and publish it again. First set " +
+			"maxVersion of the source, so that no other absurd version arrives. Nothing is changed while the document " +
+			"is being written or waits to be written. KEY is <collection>#<id>. " +
 			"Audited. It asks first: without a terminal it needs --yes.",
 		Args: cobra.ExactArgs(1),
 		RunE: question(std, t, ofKey(reset), func(w io.Writer, r operate.Resetted) {
@@ -53,19 +53,20 @@ func resetCommand(std *streams, t *target) *cobra.Command {
 			terminal.Printf(w, "%s: version %s was committed; versions from %s on are accepted again\n", r.Key,
 				r.Version, r.To)
 			if len(r.Forgotten) > 0 {
-				terminal.Printf(w, "  the row has no room to remember that version %s was taken back: it is stale, until a reset "+
+				terminal.Printf(w, "  the row has no room to remember that version %s was withdrawn: it is stale, until a reset "+
 					"to it or below it\n", strings.Join(r.Forgotten, ", "))
 			}
 		}),
 	}, ends{
-		exitOK: "it is reset", exitFailed: "nothing was changed: it is being written or waits for it, or no answer came",
+		exitOK:      "it is reset",
+		exitFailed:  "nothing was changed: it is being written or waits to be written, or the stack did not answer",
 		exitUsage:   "usage or settings, or a version that is not below the committed one",
 		exitMissing: "nothing is committed",
 	},
 		may.flag(),
-		flag("to", &to, "the upstream's `VERSION` that is accepted again, and all above it",
-			needed("say from which version on events are accepted again")),
-		flag("epoch", &epoch, "epoch `N` of that version, where it is not that of the committed one",
+		flag("to", &to, "the lowest `VERSION` of the upstream that is accepted again",
+			needed("give the lowest version that is accepted again")),
+		flag("epoch", &epoch, "epoch `N` of that version, if the committed version has another epoch",
 			between(&epoch, 0, math.MaxUint32, fmt.Sprintf("0 to %d", uint32(math.MaxUint32)))),
 	)
 	return c

@@ -18,7 +18,7 @@ func TestResetLetsADocumentGoOn(t *testing.T) {
 	open.ask("wait", "content#a", "--version", nines).want(t, "the absurd delete", exitOK)
 	open.publish(put("a", "5", `{"t":5}`))
 	for get[struct{ Report struct{ Stale int } }](t, open.url+"/status").Report.Stale == 0 {
-		continue // before it is judged, a reset would make it new
+		continue // if the event were judged after the reset, it would be accepted
 	}
 	open.ask("get", "content#a").want(t, "a later version", exitMissing, "not found")
 	explained := func(says string) {
@@ -42,7 +42,7 @@ func TestResetLetsADocumentGoOn(t *testing.T) {
 	} {
 		open.ask(append([]string{"reset", "--yes"}, tt.args...)...).want(t, name, tt.code, tt.says)
 	}
-	open.ask("reset", "content#a", "--to", "5").want(t, "nobody to ask", exitUsage, "a reset cannot be taken back", "--yes")
+	open.ask("reset", "content#a", "--to", "5").want(t, "without a terminal", exitUsage, "a reset cannot be undone", "--yes")
 	r := parsed[operate.Resetted](t, open.ask("reset", "content#a", "--to", "5", "--yes", "-o", "json"))
 	if r.Key != "content#a" || r.Version != nines || r.To != "5" {
 		t.Errorf("reset: %+v", r)

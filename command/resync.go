@@ -26,19 +26,19 @@ func resyncCommand(std *streams, t *target) *cobra.Command {
 	return define(&cobra.Command{
 		Use: "resync FILE|s3://BUCKET/KEY", Short: "Publish a whole collection again, in the bulk lane",
 		Long: "Publishes events (NDJSON, in the form of a source) to the bulk lane, with one resync run for all of " +
-			"them. An equal version is accepted once per run, an older one never. Live traffic goes first. The " +
+			"them. An equal version is accepted once per run, an older version never. Live traffic goes first. The " +
 			"AWS SDK finds the credentials for an object in S3.\n\n" +
-			"It is a job (`lull jobs`): after anything that stopped it, the same command continues with the same run, on " +
-			"any machine that has the FILE. Another FILE of the same name is refused: its beginning is compared with " +
-			"what was sent. With -o json each refused message is one line, and the last line counts.",
+			"It is a job (`lull jobs`): after an interruption, the same command continues with the same run, on any " +
+			"machine that has the FILE. Another FILE with the same name is refused, because its beginning must equal the " +
+			"part that was sent. With -o json each refused message is one line, and the last line has the counts.",
 		Args: cobra.ExactArgs(1),
 		RunE: t.verb(func(c *cobra.Command, api operate.API, args []string) error {
 			return runResync(c.Context(), std, t.aws, api, args[0], o, perSecond)
 		}),
 	}, ends{
 		exitOK:      "everything was sent",
-		exitFailed:  "something stopped it: run it again to go on",
-		exitUsage:   "usage or settings, a job with other arguments, or a FILE that cannot be read or is another one",
+		exitFailed:  "something stopped it: run it again to continue",
+		exitUsage:   "usage or settings, a job with other arguments, or a FILE that cannot be read or is another FILE",
 		exitRefused: "messages were refused, and the others were sent",
 	},
 		flag("rate", &perSecond, "`N` messages a second", sends(&perSecond)),
@@ -49,11 +49,9 @@ func resyncCommand(std *streams, t *target) *cobra.Command {
 			return nil
 		}),
 		flag("source", &o.Source, "`NAME` of the source that decodes the events (the attribute lull-source)"),
-		flag("collection", &o.Collection, "write to this collection `NAME` instead: rebuild beside live traffic, "+
-			"then switch",
-			someCollection),
-		flag("sink", &o.Sink, "to this one of the sinks of the collection, by `NAME`, and no other: to fill one "+
-			"that was added"),
+		flag("collection", &o.Collection, "write to this collection `NAME` instead: to fill a new collection during live "+
+			"traffic, and then switch readers", someCollection),
+		flag("sink", &o.Sink, "send only to this sink `NAME` of the collection: to fill a sink that was added"),
 		groupFlag(&o.Group),
 	)
 }
@@ -61,9 +59,9 @@ func resyncCommand(std *streams, t *target) *cobra.Command {
 // resynced is the answer of a resync.
 type resynced struct {
 	Run      string `json:"run"`
-	Messages int    `json:"messages"` // that were sent
-	Events   int    `json:"events"`
-	Refused  int    `json:"refused"` // messages
+	Messages int    `json:"messages"` // messages that were sent
+	Events   int    `json:"events"`   // events of these messages
+	Refused  int    `json:"refused"`  // messages that were refused
 }
 
 func runResync(ctx context.Context, std *streams, find credentials, api operate.API, from string,

@@ -28,11 +28,11 @@ import (
 	_ "github.com/lullhq/lull/source/builtin"
 )
 
-// keeper is a stack that keeps what is published, and is down from some message on.
+// keeper is a stack that keeps the published messages. After some messages it is down.
 type keeper struct {
-	shards *memory.Shards // of an earlier program, nil for new ones
+	shards *memory.Shards // the table of an earlier program, nil for a new table
 	sent   []queue.Outgoing
-	most   int // messages that it takes, 0 for any number
+	most   int // how many messages it accepts before it is down, 0 for any number
 	aws    func(context.Context) (aws.Config, error)
 }
 
@@ -63,7 +63,7 @@ func (d *keeper) api(t *testing.T) operate.API {
 	}).API()
 }
 
-// marks are the fields that resync sets in an event.
+// marks has the fields of an event, some of which a resync sets.
 type marks struct {
 	Subject, Sequence, Mode, Resyncrun, Collection string
 	Data                                           json.RawMessage
@@ -74,7 +74,7 @@ func marked(t *testing.T, out queue.Outgoing) marks {
 	return decode[marks](t, out.Body)
 }
 
-// many are lines of events.
+// many returns n lines of events.
 func many(n int) []string {
 	lines := make([]string, n)
 	for i := range lines {
@@ -83,7 +83,7 @@ func many(n int) []string {
 	return lines
 }
 
-// resync runs one against the keeper.
+// resync runs `lull resync` against the keeper.
 func (d *keeper) resync(t *testing.T, from string, o operate.ResyncOrder) (resynced, string, error) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -163,7 +163,7 @@ func TestAResyncTakesAFileThatBeginsWithABOM(t *testing.T) {
 	}
 }
 
-// An export may be compressed. The job counts what is in it.
+// An export may be compressed. The job counts its decompressed bytes.
 func TestAResyncContinuesInAFileWithGzip(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -184,7 +184,7 @@ func TestAResyncContinuesInAFileWithGzip(t *testing.T) {
 	})
 }
 
-// A group marks the messages that name no group themselves.
+// --group names the group of the messages that name no group themselves.
 func TestAResyncSendsItsMessagesInAGroup(t *testing.T) {
 	t.Parallel()
 	own := `{"after_ms":0,"attributes":{"lull-group":{"type":"String","string":"tenant-b"}},"body":` +
@@ -206,8 +206,8 @@ func TestAResyncSendsItsMessagesInAGroup(t *testing.T) {
 	}
 }
 
-// A run that dies before its first answer has begun already: beginning again would be a second run,
-// which accepts everything once more.
+// A resync is killed before its first answer. The next program must continue its run, because a
+// second run would accept every event once more.
 func TestARunBeginsOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -221,7 +221,7 @@ func TestARunBeginsOnce(t *testing.T) {
 	})
 }
 
-// change is a text in a file, and what it becomes.
+// change replaces a text of a file by another text.
 type change struct{ from, to string }
 
 func (c change) in(t *testing.T, path string) {
@@ -229,7 +229,8 @@ func (c change) in(t *testing.T, path string) {
 	save(t, path, strings.Replace(contents(t, path), c.from, c.to, 1))
 }
 
-// A resync that was interrupted after 200 messages continues with the same input and order only.
+// A resync was interrupted after 200 messages. It continues only with the same input and the same
+// flags.
 func TestAResyncContinuesWithNothingElse(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -256,7 +257,7 @@ func TestAResyncContinuesWithNothingElse(t *testing.T) {
 			save(t, file, same)
 			if r, _, err := again.resync(t, file, operate.ResyncOrder{}); err != nil || r.Messages != 350 ||
 				len(again.sent) != 150 {
-				t.Errorf("%s: afterwards the right one: %+v, %v, %d sent", name, r, err, len(again.sent))
+				t.Errorf("%s: then the right command got %+v, %v, and sent %d", name, r, err, len(again.sent))
 			}
 		})
 	}
@@ -271,8 +272,8 @@ func TestAResyncContinuesWithNothingElse(t *testing.T) {
 	})
 }
 
-// What is before a broken line is sent. Once the line is fixed, the same command continues with
-// it, wherever the line is in its batch.
+// The messages before a broken line are sent. After the line is fixed, the same command continues
+// with this line, at any place in its batch.
 func TestAResyncContinuesAtALineThatWasBroken(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{0, 1, 99, 100, 150, 200} {

@@ -14,11 +14,11 @@ import (
 // is as wide as its widest cell in a row of such lines. The last cell of a line is not padded.
 type sheet struct {
 	to    *terminal.Writer
-	width int // of the terminal; 0 if nothing is cut
+	width int // the width of the terminal; 0 if nothing is cut
 
 	text   strings.Builder
-	plain  *terminal.Writer // to text, for what is not printed with terminal.Printf
-	tables map[int][]bool   // by the number of a header's line, which of its columns may be cut
+	plain  *terminal.Writer // writes to text what is not printed with terminal.Printf
+	tables map[int][]bool   // for the line number of each header: which of its columns may be cut
 	body   string           // text below the tables, printed unchanged
 }
 
@@ -54,7 +54,7 @@ func header(w io.Writer, names ...string) {
 	_, _ = io.WriteString(w, "\n")
 }
 
-// below ends an answer with a text, in which a tab does not begin a column.
+// below adds a text after the tables of an answer. A tab in it does not begin a column.
 func below(w io.Writer, text string) {
 	if s, ok := w.(*sheet); ok {
 		s.body = "\n" + text + "\n"
@@ -85,8 +85,8 @@ func (s *sheet) Flush() error {
 	return err
 }
 
-// fit cuts cells of the table that begins with the first line, until it is as wide as the terminal.
-// A part of each column stays.
+// fit cuts cells of the table that begins with the first line, until the table is as wide as the
+// terminal. A part of each column stays.
 func (s *sheet) fit(lines [][]string, cut []bool) {
 	const least = 8
 	if n := slices.IndexFunc(lines, func(cells []string) bool { return len(cells) != len(cut) }); n >= 0 {
@@ -145,7 +145,7 @@ func pad(lines [][]string) {
 // breadth is how many columns of a terminal a cell takes.
 func breadth(cell string) int { return uniseg.StringWidth(cell) }
 
-// shortened cuts a cell to a width, with an ellipsis where something is left out.
+// shortened cuts a cell to a width. An ellipsis shows that the cell was cut.
 func shortened(cell string, width int) string {
 	if breadth(cell) <= width {
 		return cell

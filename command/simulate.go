@@ -42,9 +42,8 @@ func simulateCommand() *cobra.Command {
 		Short: "Run events through the whole stack in virtual time",
 		Long: "Runs the real functions against simulated AWS services and a simulated sink, in virtual time: a day " +
 			"takes seconds. It shows how fresh documents are with your settings and your events, and what that " +
-			"writes and costs. On the way it checks every promise. The same seed, settings and events give the " +
-			"same run, to the bit. Without --events the seed writes some events of its own, or as many a second " +
-			"as --load says.\n\n" +
+			"writes and costs. It also checks every promise. The same seed, settings and events give exactly the " +
+			"same run. Without --events the seed generates some events, or as many a second as --load says.\n\n" +
 			"To see what an outage of the sink costs: --load 5 --for 3h --sink-down 15m-2h15m --sink-takes 20 " +
 			"--plot outage.svg",
 		Args: cobra.NoArgs,
@@ -58,19 +57,19 @@ func simulateCommand() *cobra.Command {
 		flag("config", &f.config, "settings, a `FILE` like lull.yaml; without it the defaults"),
 		flag("events", &f.events, "messages: `FILE|DIR|-`, NDJSON with after_ms, a folder of *.json, or standard "+
 			"input"),
-		flag("source", &f.source, "`NAME` of what decodes the messages: native or govuk, or a source of --config"),
+		flag("source", &f.source, "`NAME` of the source that decodes the messages: native, govuk, or a source of --config"),
 		flag("collection", &f.collection, "collection `NAME` of events that name none"),
 		flag("faults", &f.faults, "`LEVEL` of injected failures: none, standard (docs/faults.md), or swarm, with "+
-			"rates that the seed draws"),
-		flag("seed", &f.seed, "seed `N` of everything that is left to chance"),
+			"rates that the seed chooses"),
+		flag("seed", &f.seed, "seed `N` of everything that is random"),
 		flag("pollers", &f.pollers, "`N` pollers that each event source mapping begins with",
 			between(&f.pollers, 1, math.MaxInt, "at least 1")),
 		flag("report", &f.report, "`FILE` for the report, one JSON object"),
 		flag("load", &f.load.Rate, "`N` events a second, for as long as --for says, in place of --events: changes "+
 			"of --documents"),
 		flag("for", (*time.Duration)(&f.load.Lasting), "duration `D` of --load"),
-		flag("surge", &f.load.Surge, "`FACTOR@FROM` of --load, such as 2@15m: from then on it is so many times as much, "+
-			"and the run is listed in parts"),
+		flag("surge", &f.load.Surge, "`FACTOR@FROM` of --load, such as 2@15m: from 15 minutes on the load is twice as high, "+
+			"and the answer lists the run in parts"),
 		flag("burst", &f.load.Burst, "`N` events of each burst of --load: versions of one document"),
 		flag("spread", (*time.Duration)(&f.load.Spread), "duration `D` within which the events of a burst are sent"),
 		flag("documents", &f.load.Documents, "`N` documents that --load changes again and again"),
@@ -78,17 +77,16 @@ func simulateCommand() *cobra.Command {
 			"time"),
 		flag("sink-takes", &f.load.Takes, "`N` documents a second that a sink takes: it answers 429 to the others; "+
 			"0 for no limit"),
-		flag("sink-throttles", &f.load.Throttles, "`WAY` of --sink-takes: bucket, queue (it makes requests wait), "+
-			"random (it refuses any), or drift (by half, up "+
-			"and down)"),
+		flag("sink-throttles", &f.load.Throttles, "`WAY` of --sink-takes: bucket, queue (requests wait), "+
+			"random (any request may be refused), or drift (the limit moves up and down by half)"),
 		flag("sink-denies-pings", &f.pingDenied, "lull may write to the sinks, but not ping them"),
-		flag("plot", &f.plot, "`FILE` for a picture, SVG: what the sinks got, how fresh it was and what waited"),
+		flag("plot", &f.plot, "`FILE` for a picture, SVG: what the sinks got, how fresh documents were and what waited"),
 		flag("story", &f.story, "`FILE` for everything that happens, line by line"),
 	)
 }
 
-// collectRarely lets garbage become four times what is in use: a run makes much of it, uses little
-// memory and then ends. GOGC still decides if it is set.
+// collectRarely collects garbage only when it is four times as large as the memory in use. A run
+// uses little memory, makes much garbage and then ends. If GOGC is set, that applies instead.
 func collectRarely() {
 	if _, set := os.LookupEnv("GOGC"); !set {
 		debug.SetGCPercent(400)
@@ -169,7 +167,7 @@ func runSimulate(c *cobra.Command, f simulateFlags) error {
 func upstream(c *cobra.Command, f simulateFlags, cfg *config.Config) (sim.Upstream, error) {
 	if f.load.Rate != 0 {
 		if f.events != "" {
-			return sim.Upstream{}, fmt.Errorf("--load %g: want no --events with it", f.load.Rate)
+			return sim.Upstream{}, fmt.Errorf("--load %g: leave out --events", f.load.Rate)
 		}
 		if err := f.load.Validate(); err != nil {
 			return sim.Upstream{}, err

@@ -92,7 +92,7 @@ func TestSimulateRefusesWhatItCannotRun(t *testing.T) {
 		{"pollers", []string{"--pollers", "0"}, "at least 1"},
 		{"events", []string{"--events", "there-is-no-such-file.ndjson"}, "there-is-no-such-file"},
 		{"source", []string{"--source", "telepathy"}, "telepathy"},
-		{"load and events", []string{"--load", "5", "--events", "-"}, "no --events"},
+		{"load and events", []string{"--load", "5", "--events", "-"}, "leave out --events"},
 		{"load", []string{"--load", "5", "--burst", "0", "--documents", "0"}, "--documents 0"},
 		{"negative load", []string{"--load", "-5"}, "--load -5"},
 		{"an outage that ends before it begins", []string{"--load", "5", "--sink-down", "20m-10m"}, "FROM-TO"},

@@ -36,13 +36,13 @@ type opened struct {
 	closes []func()
 
 	enrichers map[shard.Collection]enrich.Caller
-	at        map[string]string // where sinks in a folder are, by name
-	untouched []string          // sinks that could be prepared, and were not
-	bucketsAt string            // where the buckets are; empty for none
+	at        map[string]string // the folder of each sink, by name
+	untouched []string          // sinks that could be prepared, but were not
+	bucketsAt string            // the folder of the buckets; empty for none
 	buckets   *buckets.Folder   // nil for none
 }
 
-// close closes everything, the last first.
+// close closes everything, in reverse order.
 func (o *opened) close() {
 	for _, f := range slices.Backward(o.closes) {
 		f()
@@ -100,7 +100,7 @@ func (o *opened) open(ctx context.Context, cfg *config.Config, f *devFlags) (err
 		if o.folder.From().After(o.from) {
 			o.from = o.folder.From()
 		}
-		o.closes = append(o.closes, func() { _ = o.folder.Close() }) // it was saved
+		o.closes = append(o.closes, func() { _ = o.folder.Close() }) // the folder was saved before
 	}
 	return nil
 }
@@ -144,7 +144,7 @@ func (o *opened) openOne(ctx context.Context, cfg *config.Config, name, folder s
 	return nil
 }
 
-// sinkError adds whether a flag or the settings named the sink's address.
+// sinkError adds to an error the flag or the setting that named the sink's address.
 func sinkError(cfg *config.Config, name string, f *devFlags, err error) error {
 	kind, _ := sink.Lookup(cfg.Sinks[name].Kind)
 	own := f.chosen[name]
@@ -160,8 +160,8 @@ func sinkError(cfg *config.Config, name string, f *devFlags, err error) error {
 	return fmt.Errorf("sinks.%s.url: %w: correct it, or run with --local, which needs no sink", name, err)
 }
 
-// deployable returns the names of the sinks that a deployed stack has. If this program does not
-// link a kind, another program deployed it.
+// deployable returns the names of the sinks that a deployed stack has. That includes sinks of kinds
+// that this program does not link, because another program deployed them.
 func deployable(cfg *config.Config) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(cfg.Sinks)), func(name string) bool {
 		kind, linked := sink.Lookup(cfg.Sinks[name].Kind)

@@ -87,7 +87,7 @@ func showStatus(w io.Writer, s operate.Status) {
 		health := terminal.Styled{Style: terminal.Green, Text: "healthy"}
 		switch {
 		case e.Away:
-			health = bad("away: its documents wait, and it is asked again from %s on", e.AwayUntil.Format(time.RFC3339))
+			health = bad("away: its documents wait, and lull asks it again from %s on", e.AwayUntil.Format(time.RFC3339))
 		case e.Rate > 0:
 			health = terminal.Styled{
 				Style: terminal.Yellow,
@@ -138,7 +138,7 @@ func sinceText(k operate.SinkStatus) string {
 	return " since about " + k.Since.Format(time.RFC3339)
 }
 
-// rateText says how fast documents are written to a sink that is back.
+// rateText says how fast documents are written to a sink that accepts documents again.
 func rateText(k operate.SinkStatus) string {
 	if k.Rate == 0 {
 		return ""
@@ -146,7 +146,7 @@ func rateText(k operate.SinkStatus) string {
 	return fmt.Sprintf(": %.1f documents/s, which grows", k.Rate)
 }
 
-// causeText says why a sink took nothing, and how many messages are put off.
+// causeText says why a sink accepted nothing, and how many messages are put off.
 func causeText(k operate.SinkStatus) string {
 	text := ""
 	if k.Cause != "" {

@@ -67,13 +67,13 @@ func installTemplateCommand(std *streams, t *target) *cobra.Command {
 		exitOK: "every sink is prepared", exitFailed: "a sink refused it or did not answer",
 		exitUsage: "usage or settings",
 	},
-		flag("collection", &collections, "also prepare for collection `NAME`, where the settings list none; once for each"),
+		flag("collection", &collections, "also prepare for collection `NAME`, if the settings list none; may be repeated"),
 		flag("print", &show, "print what would be sent, such as SQL, and send nothing"),
 	)
 }
 
-// prepareSink prepares one sink, or prints what that would send. It returns false for a kind that
-// needs no preparation.
+// prepareSink prepares one sink, or with show only returns what it would send. did is false if the
+// sink needs no preparation.
 func prepareSink(ctx context.Context, find credentials, cfg *config.Config, one *prepared, show bool) (did bool,
 	err error,
 ) {
@@ -92,7 +92,7 @@ func prepareSink(ctx context.Context, find credentials, cfg *config.Config, one 
 		err = p.Prepare(ctx)
 	}
 	if err != nil {
-		return false, &exitError{exitFailed, fmt.Errorf("sink %s: prepare it: %w", one.Sink, err)}
+		return false, &exitError{exitFailed, fmt.Errorf("prepare sink %s: %w", one.Sink, err)}
 	}
 	return true, nil
 }
@@ -121,7 +121,7 @@ func alsoCollections(cfg *config.Config, names []string) error {
 	return nil
 }
 
-// few names collections, ten at most.
+// few lists the names of collections, at most ten.
 func few(collections []shard.Collection) string {
 	const most = 10
 	var names []string

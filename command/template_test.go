@@ -51,7 +51,7 @@ func TestDevPreparesASinkOnlyWhereAsked(t *testing.T) {
 	var unasked, asked templates
 	at := unasked.start(t)
 	lull(t, "", "dev", "--sink", at, "--events", write(t), "--exit-when-idle").
-		want(t, "dev --sink", exitOK, "sink search was not prepared, such as with an index template: --install-template does that")
+		want(t, "dev --sink", exitOK, "sink search was not prepared, for example with an index template: --install-template prepares it")
 	unasked.got(t)
 	lull(t, "", "dev", "--sink", asked.start(t), "--install-template", "--events", write(t), "--exit-when-idle").
 		want(t, "dev --sink --install-template", exitOK)

@@ -43,7 +43,7 @@ func indexCheckCommand(std *streams, t *target) *cobra.Command {
 		Long: "Compares every document of a collection with its row: after a restore of the table or of the sink, after " +
 			"the alarm drift, or as often as you like. With --source it also compares the sink with an " +
 			"export of the source, NDJSON in its form. It names each document that is missing, older, changed, " +
-			"or back after its delete, and those that lull did not write. It changes nothing: `lull index repair` does.\n\n" +
+			"or back after its delete, and those that lull did not write. It changes nothing: `lull index repair` repairs.\n\n" +
 			inMotion,
 		Args: cobra.ExactArgs(1),
 		RunE: t.verb(func(c *cobra.Command, api operate.API, args []string) error {
@@ -51,13 +51,13 @@ func indexCheckCommand(std *streams, t *target) *cobra.Command {
 		}),
 	}, ends{
 		exitOK:      "nothing differs; what is in motion is counted",
-		exitFailed:  "something stopped it: run it again to go on",
+		exitFailed:  "something stopped it: run it again to continue",
 		exitUsage:   "usage or settings, a job with other arguments, or a sink that cannot be read from here",
-		exitMissing: "no setting, row or document is of this collection",
+		exitMissing: "the settings, the table and the sink do not have this collection",
 		exitWrong:   "drift: documents differ, or events of the export could not be compared",
 	}, append(f.options(),
 		flag("complete-at", &f.wholeAt, "the export holds every document that the source had at this `TIME` (RFC "+
-			"3339): what only the sink has, and had before, is an orphan"),
+			"3339): a document that only the sink has, and had before that time, is an orphan"),
 	)...)
 }
 
@@ -66,10 +66,10 @@ func indexRepairCommand(std *streams, t *target) *cobra.Command {
 	f := &verifyFlags{patience: 2 * time.Minute, Order: verify.Order{Repair: true}}
 	return define(&cobra.Command{
 		Use: "repair COLLECTION", Short: "Repair what differs between a collection, its rows and the source",
-		Long: "Compares a collection as `lull index check` does, and repairs what differs. It raises a row that is " +
-			"behind the sink to the version that the sink has. It writes a delete again that the sink has undone. " +
-			"With --source it sends the documents of the export again that differ, through the bulk lane as one resync " +
-			"run. A row refuses what is older, so a repair never makes a document older. Without an export, documents " +
+		Long: "Compares a collection as `lull index check` does, and repairs what differs. If a row is behind the sink, it " +
+			"raises the row to the version that the sink has. If the sink has undone a delete, it writes the delete again. " +
+			"With --source it sends the documents that differ from the export again, through the bulk lane in one resync " +
+			"run. A row refuses older versions, so a repair never makes a document older. Without an export, documents " +
 			"that the sink has lost are only named: the source has to send them again. Each change is audited.\n\n" +
 			inMotion,
 		Args: cobra.ExactArgs(1),
@@ -78,40 +78,38 @@ func indexRepairCommand(std *streams, t *target) *cobra.Command {
 		}),
 	}, ends{
 		exitOK:      "nothing differs any more; what is in motion is counted",
-		exitFailed:  "something stopped it: run it again to go on",
+		exitFailed:  "something stopped it: run it again to continue",
 		exitUsage:   "usage or settings, a job with other arguments, or a sink that cannot be read from here",
-		exitMissing: "no setting, row or document is of this collection",
+		exitMissing: "the settings, the table and the sink do not have this collection",
 		exitWrong:   "documents still differ, or events of the export could not be compared",
 	}, append(f.options(),
 		flag("complete-at", &f.wholeAt, "the export holds every document that the source had at this `TIME` (RFC "+
-			"3339): what only the sink has, and had before, is an orphan and is removed"),
+			"3339): a document that only the sink has, and had before that time, is an orphan and is removed"),
 		f.may.flag(),
 		groupFlag(&f.Group),
 	)...)
 }
 
-// inMotion is the end of the help of both verbs.
-const inMotion = "What is pending, leased or was just written is in motion and not drift: it is compared again. " +
-	"Check and repair are one job for a collection (`lull jobs`): after anything that stopped it, the same command " +
+// inMotion is the end of the help of `lull index check` and `lull index repair`.
+const inMotion = "A document that is pending, leased or was just written is in motion and not drift: it is compared again. " +
+	"Check and repair are one job for a collection (`lull jobs`): after an interruption, the same command " +
 	"continues on any machine that has the export. With -o json each document that differs is one line, and the " +
-	"last line counts."
+	"last line has the counts."
 
 // options are the flags of both verbs.
 func (f *verifyFlags) options() []option {
 	return []option{
-		flag("source", &f.Export, "compare with this export of the source too, a `FILE` or s3://BUCKET/KEY"),
+		flag("source", &f.Export, "also compare with this export of the source, a `FILE` or s3://BUCKET/KEY"),
 		flag("as", &f.Source, "`NAME` of the source that decodes the export (the attribute lull-source)"),
 		flag("versions-only", &f.Versions, "do not compare the content: for an engine whose mapping or pipeline "+
 			"changes what it keeps"),
 		flag("sample", &f.Sample, "compare `N` rows at random, not the whole collection",
 			between(&f.Sample, 0, operate.MaxSample, "a number of rows")),
-		flag("sink", &f.Sink, "`NAME` of the sink, where the collection has several: one that does not have it is "+
-			"refused"),
+		flag("sink", &f.Sink, "`NAME` of the sink, if the collection has several; it must be a sink of the collection"),
 		flag("rate", &f.rate, "at most `N` documents a second, 0 for no limit; repairs are at most 200",
 			perSecond(&f.rate, "documents")),
-		flag("patience", &f.patience, "how long `D` to look again while nothing that is in motion or was repaired "+
-			"comes to its end",
-			between(&f.patience, 0, math.MaxInt64, "a duration")),
+		flag("patience", &f.patience, "how long `D` to compare documents again that are in motion or were repaired, if "+
+			"none of them comes to rest", between(&f.patience, 0, math.MaxInt64, "a duration")),
 	}
 }
 
@@ -141,7 +139,7 @@ func (f *verifyFlags) decodes(ctx context.Context, api operate.API) error {
 		return nil
 	}
 	known, err := api.Forms(ctx)
-	if err != nil || known.Why != "" { // then the answer lacks some sources
+	if err != nil || known.Why != "" { // with Why, the answer lacks some sources
 		return err
 	}
 	var names []string
@@ -162,7 +160,7 @@ func (f *verifyFlags) check(collection string) error {
 	}
 	switch {
 	case f.Sample > 0 && f.Export != "":
-		return usagef("--sample and --source: a sample is of rows, and an export is compared whole")
+		return usagef("--sample and --source: give only one: a sample compares rows, and an export is compared as a whole")
 	case f.Export == "" && (f.Source != "" || f.Group != "" || f.Versions):
 		return usagef("--as, --group and --versions-only: only with --source")
 	case f.wholeAt != "" && f.Export == "":
@@ -171,7 +169,7 @@ func (f *verifyFlags) check(collection string) error {
 	if f.wholeAt != "" {
 		at, err := time.Parse(time.RFC3339, f.wholeAt)
 		if err != nil || at.After(time.Now()) {
-			return usagef("--complete-at %s: want a time that has been, such as 2026-11-22T10:00:00Z", f.wholeAt)
+			return usagef("--complete-at %s: want a time in the past, such as 2026-11-22T10:00:00Z", f.wholeAt)
 		}
 		f.CompleteAt = at
 	}
@@ -249,7 +247,7 @@ func verified(ctx context.Context, std *streams, api operate.API, f verifyFlags,
 	}
 	u, err := api.Unsearchable(ctx, operate.UnsearchableQuery{Collection: f.Collection, Sink: f.Sink})
 	if err != nil {
-		terminal.Printf(std.err, "whether all values can be searched is not known: %v\n", err)
+		terminal.Printf(std.err, "it is not known whether searches find all values: %v\n", err)
 	}
 	if u.Documents > 0 {
 		res.Unsearchable = &u
@@ -258,8 +256,8 @@ func verified(ctx context.Context, std *streams, api operate.API, f verifyFlags,
 	switch bad := res.Invalid; {
 	case err != nil:
 	case bad > 0 && res.Orphans > 0:
-		err = &exitError{exitWrong, fmt.Errorf("%d events of the export cannot be read, and may be of the %d documents "+
-			"that only the sink has: nothing of those was removed", bad, res.Orphans)}
+		err = &exitError{exitWrong, fmt.Errorf("%d events of the export cannot be read, and may belong to the %d documents "+
+			"that only the sink has: none of these was removed", bad, res.Orphans)}
 	case res.Remaining > 0:
 		err = &exitError{exitWrong, fmt.Errorf("%d documents of %s differ", res.Remaining, res.Collection)}
 	case bad > 0:
@@ -292,7 +290,7 @@ func printVerified(w io.Writer, r verify.Result) {
 		terminal.Printf(w, "%d are in motion\n", r.InMotion)
 	}
 	if u := r.Unsearchable; u != nil {
-		terminal.Printf(w, "%d documents have values that searches do not find, because the mapping does not take them: "+
+		terminal.Printf(w, "%d documents have values that searches do not find, because the mapping does not accept them: "+
 			"fields %s, such as in %s\n", u.Documents, strings.Join(u.Fields, ", "), strings.Join(texts(u.Some), ", "))
 	}
 	if !r.Repair && len(r.Drift) > 0 {
@@ -300,7 +298,7 @@ func printVerified(w io.Writer, r verify.Result) {
 	}
 }
 
-// sayPrice prints how much the run reads of a table that costs money.
+// sayPrice prints how much of a deployed table the run reads, and what that costs.
 func sayPrice(ctx context.Context, w io.Writer, api operate.API, f verifyFlags) {
 	if api.Size == nil || f.Sample > 0 {
 		return
@@ -319,7 +317,7 @@ func sayPrice(ctx context.Context, w io.Writer, api operate.API, f verifyFlags) 
 		(bytes+1<<20-1)>>20, units*price.USEast1.ReadUnits/1e6)
 }
 
-// texts are the keys of documents as texts.
+// texts returns the keys of documents as strings.
 func texts(docs []shard.DocID) []string {
 	all := make([]string, len(docs))
 	for i, d := range docs {

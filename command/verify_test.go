@@ -38,8 +38,8 @@ func (s *stack) verify(f verifyFlags, api operate.API) answer {
 	return answer{codeOf(err), out.String(), errs.String()}
 }
 
-// The index is put back to what it was before a few changes, and the source has changed a document
-// without a new version: all of it is found, and repaired to the last one.
+// The index is an older snapshot, and the source has changed a document without a new version. The
+// check finds all differences, and the repair removes all of them.
 func TestVerifyFindsDriftAndRepairsItToTheLastDocument(t *testing.T) {
 	t.Parallel()
 	s := putBack(t, put("changed", "5", `{"v":"by hand"}`))
@@ -73,8 +73,8 @@ func TestVerifyFindsDriftAndRepairsItToTheLastDocument(t *testing.T) {
 	s.ask("jobs").want(t, "jobs", exitOK, "verify-content", "done")
 }
 
-// What the source does not have any more is removed, if the export says that it is complete and
-// lull wrote it before. Nothing newer is touched, and nothing is removed unasked.
+// A document that the source no longer has is removed if the export is complete and lull wrote the
+// document before it. A newer document stays, and nothing is removed without a confirmation.
 func TestVerifyRemovesOrphans(t *testing.T) {
 	t.Parallel()
 	settings := write(t, "debounce: {minInterval: 0s}")
@@ -86,9 +86,9 @@ func TestVerifyRemovesOrphans(t *testing.T) {
 	}
 	ask().want(t, "an export that may be a part", exitOK, "no drift")
 	early := time.Now().Add(-time.Hour).Format(time.RFC3339)
-	ask("--complete-at", early).want(t, "it was made before the document was written", exitOK, "no drift")
+	ask("--complete-at", early).want(t, "an export from before the document", exitOK, "no drift")
 	ask("--complete-at", "yesterday").want(t, "not a time", exitUsage, "--complete-at yesterday")
-	// The stack's clock runs ahead of this one: to it the export is of a later time.
+	// The clock of the stack is ahead of this clock. By it, the export was made later.
 	later := exported(export)
 	later.may.yes = true
 	run := func(f verifyFlags) answer {
@@ -118,15 +118,15 @@ func TestVerifyRemovesOrphans(t *testing.T) {
 	s.ask("get", "content#lost-delete").want(t, "the newer version", exitOK, `{"back":true}`)
 	// A pipe cannot answer a question.
 	noYes := s.ask("index", "repair", "content", "--source", export, "--complete-at", early)
-	noYes.want(t, "nobody to ask", exitUsage, "give --yes")
+	noYes.want(t, "without a terminal", exitUsage, "give --yes")
 }
 
-// exported are the flags of a verification with an export.
+// exported returns the flags of a verification with an export.
 func exported(file string) verifyFlags {
 	return verifyFlags{Order: verify.Order{Export: file}, patience: time.Minute}
 }
 
-// failing is a stack that stops answering after some questions.
+// failing is a stack that stops answering after some requests.
 type failing struct {
 	operate.API
 
@@ -156,7 +156,8 @@ func (f *failing) Publish(ctx context.Context, p operate.Publication) (operate.P
 	return f.API.Publish(ctx, p)
 }
 
-// Wherever it stops, the run after it completes it, and counts as one that never stopped.
+// If a verification stops at any place, the next run completes it. The counts are those of a run
+// that never stopped.
 func TestVerifyContinuesItsJob(t *testing.T) {
 	t.Parallel()
 	var events, export []string
@@ -170,7 +171,7 @@ func TestVerifyContinuesItsJob(t *testing.T) {
 		api := (&operate.Client{Base: s.url, HTTP: http.DefaultClient}).API()
 		return s.verify(f, operatetest.API(api, &failing{api, checks, walks}))
 	}
-	a := run(f, 3, 100) // the first question checks the order
+	a := run(f, 3, 100) // the first request checks the order
 	if a.code != exitFailed || !strings.Contains(a.errors, errAway.Error()) {
 		t.Fatalf("stopped: %+v", a)
 	}
@@ -188,7 +189,7 @@ func TestVerifyContinuesItsJob(t *testing.T) {
 	if err := os.Rename(f.Export+".away", f.Export); err != nil {
 		t.Fatal(err)
 	}
-	a = run(f, 100, 0) // the export is compared, and the walk is not
+	a = run(f, 100, 0) // the export is compared, but the walk fails
 	if a.code != exitFailed {
 		t.Fatalf("stopped: %+v", a)
 	}
@@ -249,7 +250,7 @@ func TestVerifyRefusesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// Two sinks of a collection are verified apart, perhaps at the same time.
+// Each sink of a collection has its own verification. Two of them may run at the same time.
 func TestAVerificationIsOfItsSink(t *testing.T) {
 	t.Parallel()
 	settings := write(t, "sinks: {first: {kind: bleve}, second: {kind: memory}}", "defaultSink: first",
@@ -266,15 +267,16 @@ func TestVerifySaysWhatSearchesDoNotFind(t *testing.T) {
 	printVerified(&out, verify.Result{Unsearchable: &operate.Unsearchable{
 		Documents: 12, Fields: []string{"price", "v"}, Some: []shard.DocID{"content#a", "content#b\x1b[31m"},
 	}})
-	want := "12 documents have values that searches do not find, because the mapping does not take them: " +
+	want := "12 documents have values that searches do not find, because the mapping does not accept them: " +
 		"fields price, v, such as in content#a, content#b"
 	if !strings.Contains(out.String(), want) || strings.Contains(out.String(), "\x1b") {
 		t.Errorf("got %q, want %q", out.String(), want)
 	}
 }
 
-// putBack is a stack whose index was put back to a snapshot, while its rows are those of today: the
-// index has an older a, has gone again, and lacks new.
+// putBack returns a stack whose index is an older snapshot, but whose rows are up to date. In the
+// index the document a is older, the deleted document gone is back, and the document new is
+// missing.
 func putBack(t *testing.T, more ...string) *stack {
 	t.Helper()
 	folder := t.TempDir()

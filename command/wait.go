@@ -18,7 +18,7 @@ import (
 func waitCommand(std *streams, t *target) *cobra.Command {
 	var version string
 	var timeout time.Duration
-	var told operate.State // on standard error
+	var told operate.State // the state that was last printed to standard error
 
 	wait := func(api operate.API, ctx context.Context, key shard.DocID) (operate.Explanation, error) {
 		return waitUntil(ctx, api, key, "version "+version, timeout, func(x operate.Explanation) (bool, error) {
@@ -35,9 +35,9 @@ func waitCommand(std *streams, t *target) *cobra.Command {
 	}
 	return define(&cobra.Command{
 		Use: "wait KEY --version V", Short: "Wait until a version of a document, or a newer one, is committed",
-		Long: "Looks every quarter of a second, and says at the end why the document is as fresh as it is. Until " +
-			"then it says on standard error what the document waits for, when that changes. Use it behind a publish " +
-			"button.",
+		Long: "Asks every quarter of a second, and at the end says which state the document is in, and why. Until then " +
+			"it prints to standard error what the document waits for, each time that this changes. A publish button can " +
+			"call it.",
 		Args: cobra.ExactArgs(1),
 		RunE: question(std, t, ofKey(wait), func(w io.Writer, x operate.Explanation) {
 			terminal.Printf(w, "%s\n",
@@ -45,22 +45,21 @@ func waitCommand(std *streams, t *target) *cobra.Command {
 		}),
 	}, ends{
 		exitOK: "the version, or a newer one, is committed", exitFailed: "the stack did not answer",
-		exitUsage:   "usage or settings, or a version of another kind than the document's",
+		exitUsage:   "usage or settings, or a version of another class than the document's versions",
 		exitRefused: "the version is a dead letter", exitMissing: "timed out",
 	},
 		flag("version", &version, "the upstream's version `V`", needed("say which version to wait for")),
-		flag("timeout", &timeout, "how long to wait, at most `D`; without it a minute beyond the collection's quiet "+
-			"window or pace",
-			someTime(&timeout)),
+		flag("timeout", &timeout, "the longest time `D` to wait; without it a minute more than the collection's quiet "+
+			"window or pace", someTime(&timeout)),
 	)
 }
 
 // waitStep is how long waitUntil waits between two requests.
 const waitStep = 250 * time.Millisecond
 
-// waitUntil asks until an explanation shows the wanted state, which what names. An error of the
-// first request is final; a later one may be temporary. The default timeout is a minute more than
-// the window of the document's collection.
+// waitUntil asks until reached is true for an explanation, or the time is over. what names the
+// wanted state. An error of the first request is final. A later error may be temporary. The default
+// timeout is a minute more than the quiet window or the pace of the document's collection.
 func waitUntil(ctx context.Context, api operate.API, key shard.DocID, what string, timeout time.Duration,
 	reached func(operate.Explanation) (bool, error),
 ) (operate.Explanation, error) {
@@ -99,8 +98,8 @@ func waitUntil(ctx context.Context, api operate.API, key shard.DocID, what strin
 	}
 }
 
-// reaches reports whether the committed version is the one asked for or a newer one. The error says
-// that it will never be reached.
+// reaches reports whether this version or a newer one is committed in every sink. An error says
+// that the version will never be committed.
 func reaches(x operate.Explanation, version string) (bool, error) {
 	for _, other := range x.Others {
 		if there, err := reaches(other, version); !there || err != nil {
@@ -124,8 +123,8 @@ func reaches(x operate.Explanation, version string) (bool, error) {
 	return false, nil
 }
 
-// atLeast reports whether a printed order key, empty for none, has the upstream's version or a
-// newer one. The key says which class of version that is.
+// atLeast reports whether a printed order key has the upstream's version or a newer one. An empty
+// text has no version. The class of the version comes from the key.
 func atLeast(printed, version string) (bool, error) {
 	if printed == "" {
 		return false, nil
@@ -143,7 +142,8 @@ func atLeast(printed, version string) (bool, error) {
 		return false, usagef("--version: %w", err)
 	}
 	newer := p.Version.Compare(want)
-	// After a reset the row has everything below the version, but not the version.
+	// After a reset, the key of the row is below every key of the version, so the version is not
+	// committed.
 	return newer > 0 || newer == 0 && !k.IsFloor(), nil
 }
 

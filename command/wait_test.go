@@ -12,22 +12,24 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// window answers with the settings of a collection, and that nothing is committed.
+// window is a stack that answers with the settings of a collection, and in which nothing is
+// committed.
 type window struct{ says operate.Explanation }
 
 func (w window) Explain(context.Context, shard.DocID) (operate.Explanation, error) {
 	return w.says, nil
 }
 
-// Without a timeout a wait outlasts the window of the document's collection.
+// Without a timeout, a wait takes longer than the quiet window or the pace of the document's
+// collection.
 func TestAWaitOutlastsTheWindow(t *testing.T) {
 	for name, c := range map[string]struct {
 		quiet, pace, timeout, want time.Duration
 	}{
-		"the defaults":  {5 * time.Second, time.Second, 0, 65 * time.Second},
-		"a long window": {5 * time.Minute, time.Second, 0, 6 * time.Minute},
-		"a long pace":   {5 * time.Second, time.Hour, 0, 61 * time.Minute},
-		"as it is told": {5 * time.Minute, time.Second, 10 * time.Second, 10 * time.Second},
+		"the defaults":   {5 * time.Second, time.Second, 0, 65 * time.Second},
+		"a long window":  {5 * time.Minute, time.Second, 0, 6 * time.Minute},
+		"a long pace":    {5 * time.Second, time.Hour, 0, 61 * time.Minute},
+		"with --timeout": {5 * time.Minute, time.Second, 10 * time.Second, 10 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

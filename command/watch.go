@@ -15,7 +15,7 @@ import (
 	"github.com/lullhq/lull/internal/terminal"
 )
 
-// Bounds of --every: a stack on AWS is asked about ten requests each time.
+// Bounds of --every. A stack on AWS needs about ten requests each time.
 const (
 	minEvery = 250 * time.Millisecond
 	maxEvery = time.Hour
@@ -35,7 +35,7 @@ func watchStatus(ctx context.Context, std *streams, api operate.API, every time.
 	for asked := false; ; asked = true {
 		s, failure := api.Status(ctx)
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // Ctrl-C is how a watch ends
+			return nil //nolint:nilerr // Ctrl-C is the normal end of a watch
 		}
 		switch {
 		case failure != nil && !asked:
@@ -52,7 +52,7 @@ func watchStatus(ctx context.Context, std *streams, api operate.API, every time.
 	}
 }
 
-// appendStatus adds a line. Without an answer it says so on standard error.
+// appendStatus prints one line. If the stack did not answer, it prints the error to standard error.
 func appendStatus(std *streams, s operate.Status, failure error) error {
 	now := time.Now().UTC().Format(time.RFC3339)
 	if failure != nil {

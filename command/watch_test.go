@@ -9,7 +9,7 @@ import (
 	"github.com/lullhq/lull/internal/operator/operate"
 )
 
-// In a pipe each look is one line.
+// In a pipe, `lull status --watch` prints one line for each request.
 func TestStatusIsWatchedInAPipe(t *testing.T) {
 	t.Parallel()
 	s := settled(t, "--events", write(t, put("a", "x", "{}")), "--speed", "100")

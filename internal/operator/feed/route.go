@@ -24,9 +24,9 @@ type Route struct {
 
 // RouteOf decodes a message as receive will, and returns its queue. The collection of the first
 // event decides the sink. If the first event cannot be decoded, the message goes to the default
-// sink. If one of the events belongs to a resync, the message goes to the bulk lane. If each queue
-// has its own source, the message goes to the first sink whose source decodes the first event into
-// a collection of that sink.
+// sink. If one of the events belongs to a resync, the message goes to the bulk lane. Queues may
+// have their own sources. Then the message goes to the first sink whose source decodes the first
+// event into a collection of that sink.
 func RouteOf(cfg *config.Config, sources *source.Set, m queue.Message) Route {
 	r := routeTo(cfg, sources, cfg.DefaultSink, m)
 	if !sources.BySink() {

@@ -156,8 +156,8 @@ func (c Cursor) report(from Cursor, s *job.Step[Progress]) {
 }
 
 // ResultOf returns the progress of the job of a rebuild, and its error. err is the error of
-// [job.Run]. If err is nil, the rebuild itself may have stored an error. It is no error if the job
-// waits for its operator.
+// [job.Run]. If err is nil, the rebuild itself may have stored an error. If the job waits for its
+// operator, ResultOf returns no error.
 func ResultOf(s job.State, err error) (Progress, error) {
 	var c Cursor
 	if s.At != nil {

@@ -354,8 +354,8 @@ func (g *ground) traffic(n int) {
 	g.readable(fmt.Sprint("at call ", n))
 }
 
-// beside makes live traffic at every call. If miss is not 0, the new index does not answer the write
-// at every miss-th call.
+// beside makes live traffic at every call. If miss is not 0, the new index does not answer the
+// write at every miss-th call.
 func (g *ground) beside(miss int) {
 	n := 0
 	g.hook = func(string) error {

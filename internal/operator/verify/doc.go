@@ -12,9 +12,9 @@
 //   - A step is bounded, and may be repeated. A repair sends an event of one resync run, or writes
 //     RAISE or REASSERT. Each of these has its effect only once.
 //   - The cursor is bounded: 4,000 documents that differ, 2,000 messages to compare again, and
-//     40 KB of keys. If more documents differ, a document may be counted twice, by the export and by
-//     the walk. If more documents are in motion at a time, the job counts the others as in motion
-//     and does not compare them again.
+//     40 KB of keys. If more documents differ, a document may be counted twice, by the export and
+//     by the walk. If more documents are in motion at a time, the job counts the others as in
+//     motion and does not compare them again.
 //   - A job that continues must read the same export. The digest of the part that was read before
 //     proves it.
 package verify

@@ -4,8 +4,8 @@
 //
 //   - It declares, binds and deletes nothing. A queue that does not exist is an error.
 //   - A message is acknowledged by its own tag, never together with other messages.
-//   - A message counts as parked only after RabbitMQ confirmed that a queue has it. A parked message
-//     is persistent.
+//   - A message counts as parked only after RabbitMQ confirmed that a queue has it. A parked
+//     message is persistent.
 //   - No error contains a password.
 package rabbitmq
 
