@@ -73,7 +73,7 @@ func TestDoctorPassesOnSettingsThatCannotSayDeletes(t *testing.T) {
 	_, settings, _ := strings.Cut(contents(t, "../docs/objects.md"), "```yaml as=lull.yaml\n")
 	settings, _, _ = strings.Cut(settings, "```")
 	s := start(t, nil, "--local", "--config", write(t, settings), "--speed", "100")
-	const says = "not checked: no source can say this"
+	const says = "not checked: no source can write this change"
 	s.ask("doctor").want(t, "doctor", exitOK, says, "json.deleteValues", "the sink can be read")
 	s.ask("doctor", "--source", "products").want(t, "of a source", exitOK, says, "json.deleteValues")
 	for _, unknown := range []string{"--source", "--collection"} {

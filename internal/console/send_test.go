@@ -172,7 +172,7 @@ func TestWhatIsSentIsBoundedCheckedAndNamed(t *testing.T) {
 		"id is missing":     `{"trial":"one"}`,
 		"not a JSON object": `{"trial":"one","data":"[1]"` + id + `}`,
 		"choose one":        `{"trial":"one","source":"nobody"` + id + `}`,
-		"no source can say": `{"trial":"one","id":"a\u0000b"}`,
+		"no source can write": `{"trial":"one","id":"a\u0000b"}`,
 		"not the JSON":      `[`,
 	} {
 		s.refused(http.StatusBadRequest, want, "/console/send/write", body)

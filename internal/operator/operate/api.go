@@ -15,7 +15,7 @@ type API struct {
 	// Publish sends messages to the queues of the sinks of their collections. Resyncs go to the
 	// bulk lane.
 	Publish Operation[Publication, Published] `wire:"publish"`
-	// Forms lists, for every source and collection, the forms in which a message may be written.
+	// Forms lists the forms in which a message may be written: one for each source and collection.
 	Forms Question[Forms] `wire:"forms"`
 	// Compose writes a message in the form that the settings decode. It sends nothing. It returns
 	// ErrInput if the settings decode no message that describes such a change.
@@ -56,27 +56,30 @@ type API struct {
 	// Cancel makes the pending version of a document, or its next scheduled event, a dead letter.
 	// It returns ErrNotFound if nothing is pending, or nothing is scheduled.
 	Cancel Operation[Cancellation, Letter] `wire:"cancel"`
-	// Reset lets a document accept versions again that are stale because a far too high version was
-	// committed. It returns ErrNotFound if nothing is committed.
+	// Reset withdraws the committed version of a document, for example one that is far too high. So
+	// versions that are stale because of it are accepted again. It returns ErrNotFound if nothing is
+	// committed.
 	Reset Operation[ResetOrder, Resetted] `wire:"reset"`
 	// Pause stops all claims for sinks until Resume. An error names the sinks that failed.
 	Pause Operation[PauseOrder, PauseResult] `wire:"pause"`
-	// Object says how far an object of many documents was read, or aborts that.
+	// Object says how far an object of many documents was read. It can also abort or reset the
+	// reading.
 	Object Operation[ObjectOrder, ObjectResult] `wire:"object"`
 	// Resume ends pauses. An error names the sinks that failed.
 	Resume Operation[PauseOrder, PauseResult] `wire:"resume"`
-	// Rescue starts a flight from the manifest of a stuck one. It returns ErrNotFound if there is
+	// Rescue starts a flight from the manifest of a stuck flight. It returns ErrNotFound if there is
 	// no such flight, or if nothing remains in it to rescue.
 	Rescue ByID[flight.ID, Rescued] `wire:"rescue"`
-	// Rebuild does the next step of a rebuild, or says where it begins: see RebuildJob. It returns
-	// ErrNotFound if no rebuild is under way.
+	// Rebuild does the next step of a rebuild, or returns the cursor with which the rebuild begins:
+	// see RebuildJob. It returns ErrNotFound if no rebuild is under way.
 	Rebuild Operation[RebuildOrder, RebuildStep] `wire:"rebuild"`
 	// Rebuilds lists the rebuilds that are under way, by sink.
 	Rebuilds Question[[]RebuildProgress] `wire:"rebuilds"`
 	// Reconcile compares a page of a collection with its rows. It raises rows that are older than
 	// the sink, and repeats deletes that the sink has undone. A page may be repeated.
 	Reconcile Operation[ReconcileOrder, ReconcilePage] `wire:"reconcile"`
-	// Archived measures what the archive contains for a replay. It refuses what Replay would refuse.
+	// Archived measures the part of the archive that a replay would read. It refuses the orders that
+	// Replay would refuse.
 	Archived Operation[ReplayOrder, archive.Size] `wire:"archived"`
 	// Replay sends the next part of the archive again. After an error, repeat the step.
 	Replay Operation[ReplayOrder, ReplayStep] `wire:"replay"`
@@ -85,33 +88,33 @@ type API struct {
 	Backfill Operation[BackfillOrder, BackfillStep] `wire:"backfill"`
 	// Check compares a page of an export of the source with the sink. It only reads.
 	Check Operation[CheckOrder, Checked] `wire:"check"`
-	// Unsearchable counts documents of which the sink's engine did not index some values, so that
-	// searches do not find them.
+	// Unsearchable counts the documents with values that the sink's engine did not index, so that
+	// searches do not find these values.
 	Unsearchable Operation[UnsearchableQuery, Unsearchable] `wire:"unsearchable"`
 	// Remove deletes documents from the sink that the source does not have. It skips a document
 	// that changed since the audit saw it.
 	Remove Operation[RemoveOrder, Removed] `wire:"remove"`
-	// Forget does the next step of removing a document wherever lull keeps it. lull refuses all of
-	// its versions from then on. A step may be repeated. The last step returns ErrNotFound if lull
-	// knows nothing of the document.
+	// Forget does the next step of removing a document wherever lull keeps it. From then on lull
+	// refuses all versions of the document. A step may be repeated. The last step returns ErrNotFound
+	// if lull knows nothing about the document.
 	Forget Operation[ForgetOrder, ForgetStep] `wire:"forget"`
 	// TakeJob takes the lease of a job. The steps of a job are the operations above; the program that
 	// runs the job keeps the job's state with TakeJob, SaveJob and EndJob.
 	TakeJob Operation[job.Claim, job.Lease] `wire:"take-job"`
-	// SaveJob stores how far a job is.
+	// SaveJob stores the progress of a job.
 	SaveJob Order[job.Lease] `wire:"save-job"`
 	// EndJob stores how a job ended.
 	EndJob Order[job.Lease] `wire:"end-job"`
-	// Jobs lists the jobs that run, and the last ones that ran, the newest last.
+	// Jobs lists the jobs that run, and the last jobs that ran, the newest last.
 	Jobs Question[[]job.State] `wire:"jobs"`
 	// StopJob stops a job at its next save. The same command continues it. It returns ErrNotFound
 	// if there is no such job.
 	StopJob Order[JobOrder] `wire:"stop-job"`
-	// DropJob forgets how far a job is, so that the same command begins again. It returns
-	// ErrNotFound, and an error if the job runs.
+	// DropJob deletes the progress of a job, so that the same command begins again. It returns
+	// ErrNotFound if there is no such job, and another error if the job runs.
 	DropJob Order[JobOrder] `wire:"drop-job"`
 
 	// Size estimates how many rows and bytes the table has. It is nil if reading the table costs
-	// nothing, and for another process.
+	// nothing, and in a Client.
 	Size func(ctx context.Context) (rows, bytes int64, err error)
 }

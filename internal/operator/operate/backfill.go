@@ -20,20 +20,20 @@ import (
 type BackfillOrder struct {
 	Collection shard.Collection `json:"collection"`
 	Sink       string           `json:"sink"` // the sink to fill
-	// the sink that holds the documents; empty for the collection's first
+	// From is the sink that has the documents. It is empty for the first sink of the collection.
 	From   string `json:"from,omitempty"`
-	Cursor string `json:"cursor,omitempty"` // of the step before; empty for the first step
+	Cursor string `json:"cursor,omitempty"` // Next of the step before; empty for the first step
 	Limit  int    `json:"limit,omitempty"`  // rows or documents to read at most, 1 to 1,000; 0 is 1,000
 	DryRun bool   `json:"dry_run,omitempty"`
-	By     string `json:"by"` // who asks, for the audit
+	By     string `json:"by"` // the operator, for the audit
 }
 
 // BackfillStep says what a step did.
 type BackfillStep struct {
 	Next string `json:"next,omitempty"` // the cursor of the next step, empty at the end
-	// Outcomes counts documents: copied, there, in_motion, differs, failed. A document may count as
-	// copied and as in motion: a newer version waits in From that the filled sink does not know
-	// yet.
+	// Outcomes counts documents: copied, there, in_motion, differs, failed. A document may count both
+	// as copied and as in motion. Then a newer version of it waits in From, which the filled sink does
+	// not know yet.
 	Outcomes map[string]int `json:"outcomes"`
 	// Lines name the documents that were not copied and need attention.
 	Lines []BackfillLine `json:"lines,omitempty"`
@@ -41,7 +41,7 @@ type BackfillStep struct {
 
 // BackfillLine is a document that was not copied.
 type BackfillLine struct {
-	Key     shard.DocID `json:"key"` // of its row in the sink that is filled
+	Key     shard.DocID `json:"key"` // the document's row in the sink that is filled
 	Outcome string      `json:"outcome"`
 	Error   string      `json:"error,omitempty"`
 }
@@ -63,10 +63,11 @@ const (
 // backfiller fills the sinks of collections.
 type backfiller struct{ engines }
 
-// Backfill does the next step. First it copies the committed version of each row of From,
-// tombstones too, under the same order key. Then it copies the documents of From whose rows are
-// gone. A copy has the effect of an event of that version. So it never replaces a newer version,
-// and may be repeated. A step fails while a copy that has begun is not done: repeat it then.
+// Backfill does the next step of a backfill. First it copies the committed version of each row of
+// From, including tombstones, under the same order key. Then it copies the documents of From whose
+// rows are gone. A copy has the effect of an event of that version. So it never replaces a newer
+// version, and may be repeated. A step returns an error if a copy has begun and is not done. Then
+// repeat the step.
 func (o *backfiller) Backfill(ctx context.Context, r BackfillOrder) (BackfillStep, error) {
 	done := BackfillStep{Outcomes: map[string]int{}}
 	all := o.Config.SinksFor(string(r.Collection))
@@ -103,8 +104,8 @@ func (o *backfiller) Backfill(ctx context.Context, r BackfillOrder) (BackfillSte
 	return done, kind(b.page(ctx, rows))
 }
 
-// BackfillJob fills a sink step by step. An order's Cursor and Limit do not matter; rate is as in
-// [job.Runner].
+// BackfillJob returns a job that fills a sink. It ignores the Cursor and the Limit of the order.
+// rate is as in [job.Runner].
 func BackfillJob(api API, o BackfillOrder, rate float64) job.Job[string, BackfillLine] {
 	o.Cursor, o.Limit = "", 0
 	args := o
@@ -114,7 +115,7 @@ func BackfillJob(api API, o BackfillOrder, rate float64) job.Job[string, Backfil
 	}
 	return job.Job[string, BackfillLine]{
 		ID: fmt.Sprintf("backfill-%s@%s", o.Collection, o.Sink), Verb: "backfill", Args: args, Final: final,
-		Tries: 10, // together longer than the lease of a copy without an answer
+		Tries: 10, // so many that they take longer than the lease of a copy without an answer
 		Step: func(ctx context.Context, from string, s *job.Step[BackfillLine]) (string, bool, error) {
 			o.Cursor = from
 			step, err := api.Backfill(ctx, o)
@@ -130,8 +131,8 @@ func BackfillJob(api API, o BackfillOrder, rate float64) job.Job[string, Backfil
 	}
 }
 
-// rowless is the prefix of cursors of the second half, before the last document's id. No cursor of
-// a table begins like this.
+// rowless is the prefix of the cursors of the second half, which copies documents without rows. The
+// id of the last document follows it. No cursor of a table begins with this text.
 const rowless = "!sink:"
 
 // backfill is one step.
@@ -141,7 +142,7 @@ type backfill struct {
 
 	mu     sync.Mutex
 	done   *BackfillStep
-	moving []shard.DocID // their copies may have begun
+	moving []shard.DocID // documents whose copies may have begun
 }
 
 func (b *backfill) count(doc shard.DocID, outcome string, err error) {
@@ -189,7 +190,8 @@ func (b *backfill) page(ctx context.Context, rows []shard.Row) error {
 	for i, r := range from {
 		switch known := max(has[i].Committed, has[i].Pending, has[i].Dead); {
 		case r.Pending > max(r.Committed, known):
-			// Perhaps it was sent before the sink was added. The operator has to check again later.
+			// The pending version may have been sent before the sink was added. The operator has to check
+			// again later.
 			b.count(to[i], InMotion, nil)
 		case has[i].Committed >= r.Committed:
 			b.count(to[i], There, nil)
@@ -204,8 +206,8 @@ func (b *backfill) page(ctx context.Context, rows []shard.Row) error {
 
 var errPage = errors.New("the page is full")
 
-// documents copies the documents of From whose rows were deleted, because they did not change for
-// as long as rows are kept. It skips documents with a row: page has copied them.
+// documents copies the documents of From whose rows were deleted, because the documents did not
+// change for as long as rows are kept. It skips documents with a row, because page has copied them.
 func (b *backfill) documents(ctx context.Context, after string) error {
 	look := b.looker(b.order.From)
 	look.Whole = true // so that the next step can continue here, if the sink supports it
@@ -260,8 +262,9 @@ func (b *backfill) bring(ctx context.Context, lack []shard.DocID) error {
 	return b.unfinished(ctx)
 }
 
-// unfinished returns an error for a copy that has begun: nobody but this step completes it. A copy
-// that the sink refused for its document is named instead, or it would stop all others.
+// unfinished returns an error if a copy has begun and is not done, because only a repeated step
+// completes such a copy. If the sink refused the document of a copy, a line names it instead. An
+// error would stop all other copies.
 func (b *backfill) unfinished(ctx context.Context) error {
 	rows, err := b.Shards.Read(ctx, b.moving, shard.Consistent)
 	if err != nil {
@@ -269,7 +272,8 @@ func (b *backfill) unfinished(ctx context.Context) error {
 	}
 	for _, r := range rows {
 		if reconcile.Copying(r) {
-			return fmt.Errorf("%s: its copy has begun, and is not done: %s", r.Doc, cmp.Or(r.LastError, "no answer yet"))
+			return fmt.Errorf("%s: its copy has begun and is not done: %s: repeat the command", r.Doc,
+				cmp.Or(r.LastError, "no answer yet"))
 		}
 	}
 	return nil
@@ -278,16 +282,16 @@ func (b *backfill) unfinished(ctx context.Context) error {
 // one copies one document, or its tombstone.
 func (b *backfill) one(ctx context.Context, f reconcile.Finding) (string, error) {
 	k, doc := f.Row.Committed, b.to(f.Row.Doc)
-	gone := k == "" // the row is gone: only the sink knows the document
+	gone := k == "" // the row is gone, and only the sink has the document
 	if gone {
 		k = f.Copy.Key
 	}
 	burial := reconcile.Burial{
 		Doc: doc, By: b.order.By, Why: "backfill from sink " + b.order.From, DryRun: b.order.DryRun,
 		Key: func(row shard.Row, c shard.InSink) (shard.OrderKey, error) {
-			// If the sink was removed and is added again, its row may be gone, too.
+			// If the sink was removed and added again, the document's row in it may also be gone.
 			if row.Committed >= k || !row.Exists() && c.Key >= k {
-				return "", spared(There)
+				return "", unchanged(There)
 			}
 			if row.Dead == k {
 				return "", errors.New("this version is a dead letter there: redrive it")
@@ -302,7 +306,7 @@ func (b *backfill) one(ctx context.Context, f reconcile.Finding) (string, error)
 		return Differs, fmt.Errorf("%s in sink %s: `lull index check %s --sink %s`", f.Difference, b.order.From,
 			b.order.Collection, b.order.From)
 	case k == "":
-		return InMotion, nil // it was deleted in the meantime
+		return InMotion, nil // the document was deleted in the meantime
 	case gone || f.Row.CommittedOp == shard.Put:
 		s, found, err := b.document(ctx, f, k)
 		if err != nil || !found {
@@ -310,11 +314,11 @@ func (b *backfill) one(ctx context.Context, f reconcile.Finding) (string, error)
 		}
 		burial.Put = &s
 	}
-	return became(Copied, b.reconciler(b.order.Sink).Bury(ctx, burial))
+	return outcomeOf(Copied, b.reconciler(b.order.Sink).Bury(ctx, burial))
 }
 
-// document returns the content of From under the version of k, if it is still what was compared
-// with the row.
+// document returns the document of From, with the version of k. found is false if the document has
+// changed since it was compared with the row.
 func (b *backfill) document(ctx context.Context, f reconcile.Finding, k shard.OrderKey) (s sink.Stored, found bool,
 	err error,
 ) {
@@ -322,7 +326,7 @@ func (b *backfill) document(ctx context.Context, f reconcile.Finding, k shard.Or
 	if f.Document != nil {
 		return s, true, nil
 	}
-	// A sink that lists documents without their content is asked for the whole document.
+	// If the sink lists documents without their content, read the whole document.
 	read, found, err := b.Readers[b.order.From].Get(ctx, f.Row.Doc.Plain())
 	s.Document = read.Document
 	return s, found && err == nil && read.Key == f.Copy.Key.String(), err

@@ -7,14 +7,14 @@ import (
 	"unicode/utf8"
 )
 
-// JSON text is Unicode. A body that is not UTF-8 would arrive changed, and a change can turn a
-// message that is refused into a document. So such bodies are sent in base64, in a field of their
-// own.
+// JSON text is Unicode, so a body that is not UTF-8 would arrive changed. A change can turn a
+// message that lull must refuse into a valid document. So such bodies are sent in base64, in a
+// separate field.
 
 // wirePublication is the JSON form of a Publication.
 type wirePublication struct {
 	plainPublication
-	Base64 map[int][]byte `json:"base64,omitempty"` // bodies by the position of their message
+	Base64 map[int][]byte `json:"base64,omitempty"` // bodies, by the position of the message
 }
 
 type plainPublication Publication
@@ -54,7 +54,7 @@ func (p *Publication) UnmarshalJSON(b []byte) error {
 // wireLetter is the JSON form of a dead letter, on the wire and with -o json.
 type wireLetter struct {
 	plainLetter
-	Base64 []byte `json:"body_base64,omitempty"` // instead of the body
+	Base64 []byte `json:"body_base64,omitempty"` // a body that is not UTF-8
 }
 
 type plainLetter Letter
@@ -81,7 +81,7 @@ func (l *Letter) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// marshal does not escape HTML: the encoder around it does, if its caller asks for that.
+// marshal does not escape HTML, because the encoder that calls it does so if its caller wants that.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -16,7 +16,7 @@ import (
 type Cancellation struct {
 	Key       shard.DocID `json:"key"`
 	Scheduled bool        `json:"scheduled,omitempty"` // the next scheduled event, not the pending version
-	By        string      `json:"by"`                  // who asks, for the audit
+	By        string      `json:"by"`                  // the operator, for the audit
 }
 
 // canceller cancels pending versions and scheduled events.
@@ -31,7 +31,7 @@ func (o *canceller) Cancel(ctx context.Context, c Cancellation) (Letter, error) 
 	if err := named(c.By); err != nil {
 		return Letter{}, err
 	}
-	// One of the sinks may have written the version already.
+	// If a sink has written the version already, the version can still be cancelled in the others.
 	done, err := eachRow(o.layout, c.Key, func(row shard.DocID) (deadletter.Facts, error) {
 		f, err := o.cancel(ctx, row, c)
 		return f, kind(err)
@@ -42,8 +42,8 @@ func (o *canceller) Cancel(ctx context.Context, c Cancellation) (Letter, error) 
 	return asLetter(done[0]), nil
 }
 
-// eachRow changes the rows of a key: one if the key names a sink, otherwise one for each sink. If
-// at least one change succeeds, rows with nothing to change are not an error.
+// eachRow changes the rows of a key: one row if the key names a sink, otherwise one for each sink.
+// If at least one row was changed, it is not an error if others have nothing to change.
 func eachRow[A any](o layout, key shard.DocID, change func(shard.DocID) (A, error)) (done []A, err error) {
 	rows, err := o.rows(key)
 	if err != nil {

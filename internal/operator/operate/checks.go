@@ -7,7 +7,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// These functions check the parameters that several questions share. Each error is ErrInput.
+// These functions check parameters that several operations have. Each error is ErrInput.
 
 // want returns an error with the text if ok is false.
 func want(ok bool, format string, args ...any) error {
@@ -18,7 +18,7 @@ func want(ok bool, format string, args ...any) error {
 }
 
 // named refuses a change without the name of the operator, which the audit needs.
-func named(by string) error { return want(by != "", "by: name who asks, for the audit") }
+func named(by string) error { return want(by != "", "by: name the operator, for the audit") }
 
 // rated refuses a rate that is negative or infinite.
 func rated(rate float64, of string) error {
@@ -47,7 +47,7 @@ func belongs(c shard.Collection) error {
 	return nil
 }
 
-// filtered is belongs, but accepts an empty name.
+// filtered refuses a text that is neither empty nor the name of a collection.
 func filtered(c shard.Collection) error {
 	if c == "" {
 		return nil

@@ -17,8 +17,8 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// Composition describes the change for which to write a message. Its version is the time, unless N
-// is set.
+// Composition describes a change, for which Compose writes a message. The version of the change is
+// the time, unless N is set.
 type Composition struct {
 	// Source and Collection limit the choice of form. If they are empty, any source that can
 	// describe the change may be chosen, the default source first.
@@ -29,7 +29,8 @@ type Composition struct {
 	Data       json.RawMessage  `json:"data,omitempty"`    // the content of a put, a JSON object
 	Deletes    bool             `json:"deletes,omitempty"` // the source must support deletes
 	// N numbers the version: a greater number is a newer version. If N is 0, the version comes from
-	// At. If versions are times, the version is N milliseconds after At. A zero At is now.
+	// At. If versions are times, the version is N milliseconds after At. A zero At means the present
+	// time.
 	N  uint32    `json:"n,omitempty"`
 	At time.Time `json:"at,omitzero"`
 }
@@ -37,7 +38,7 @@ type Composition struct {
 // Forms lists the forms in which a message may be written, by the settings.
 type Forms struct {
 	Forms []Form `json:"forms"`
-	Why   string `json:"why,omitempty"` // why a source is not among them
+	Why   string `json:"why,omitempty"` // why a source has no form
 }
 
 // Form is the form of one source, for one collection.
@@ -47,7 +48,7 @@ type Form struct {
 	Collection string `json:"collection"`
 	Deletes    bool   `json:"deletes"` // its messages can describe deletes
 	Refers     bool   `json:"refers"`  // its messages refer to an object that holds the content
-	Own        bool   `json:"own"`     // the kind decides what becomes the document
+	Own        bool   `json:"own"`     // the kind of the source decides which fields the document has
 	Arrival    bool   `json:"arrival"` // the last arrival wins: there are no older versions
 	// Data is content that fits the form, a JSON object.
 	Data json.RawMessage `json:"data"`
@@ -89,7 +90,7 @@ type Composed struct {
 	Key     shard.DocID    `json:"key"`
 	Version string         `json:"version,omitempty"` // empty if its arrival time becomes the version
 	Ref     string         `json:"ref,omitempty"`     // the object that must hold the content
-	Fetched bool           `json:"fetched,omitempty"` // Ref is where lull fetches it from, by the source's setting
+	Fetched bool           `json:"fetched,omitempty"` // lull fetches the content from Ref, by the source's settings
 	Message queue.Outgoing `json:"message"`
 }
 
@@ -134,18 +135,18 @@ func (o *composer) Compose(_ context.Context, c Composition) (Composed, error) {
 		}
 		return done, nil
 	}
-	return Composed{}, inputf("no source can say this: %w", o.without(c, why))
+	return Composed{}, inputf("no source can write this change: %w", o.without(c, why))
 }
 
-// ways returns the ways to write a message, the least effort first.
+// ways returns the ways to write a message, in the order of effort.
 func (o *composer) ways(collections ...string) ([]feed.Writer, error) {
 	ways, why := feed.Writers(o.Config, o.Sources, o.Clock.Now(), collections...)
 	slices.SortStableFunc(ways, func(a, b feed.Writer) int { return cmp.Compare(o.effort(a), o.effort(b)) })
 	return ways, why
 }
 
-// effort ranks the ways to write: the default source first, and last the sources whose messages
-// refer to an object with the content.
+// effort ranks the ways to write a message. The default source has the lowest rank. Sources whose
+// messages refer to an object with the content have the highest ranks.
 func (o *composer) effort(w feed.Writer) int {
 	n := 0
 	if w.Source != o.Config.DefaultSource {
@@ -163,7 +164,7 @@ func (o *composer) arrives(m feed.Written, now time.Time) bool {
 	return feed.RouteOf(o.Config, o.Sources, later).Events[0].Event.Key != m.Event.Key
 }
 
-var errNoDeletes = errors.New("none of them can say deletes: a source of kind json needs json.operation and " +
+var errNoDeletes = errors.New("none of them can describe a delete: a source of kind json needs json.operation and " +
 	"json.deleteValues")
 
 // without says why no source fits.
@@ -172,7 +173,7 @@ func (o *composer) without(c Composition, why error) error {
 		return fmt.Errorf("%s names nothing under sources", event.Quote(c.Source))
 	}
 	if why == nil {
-		why = fmt.Errorf("none reaches collection %s: see collections and sources.<name>.collection",
+		why = fmt.Errorf("no source writes to collection %s: see collections and sources.<name>.collection",
 			event.Quote(string(c.Collection)))
 	}
 	return why

@@ -37,7 +37,7 @@ func TestComposeWritesWhatPublishTakes(t *testing.T) {
 		}
 		for want, c := range map[string]operate.Composition{
 			"id:": {}, `"nobody" names nothing`: {ID: "a", Source: "nobody"},
-			"none reaches collection": {ID: "a", Collection: "none"},
+			"no source writes to collection": {ID: "a", Collection: "none"},
 		} {
 			m, err := api.Compose(t.Context(), c)
 			if !errors.Is(err, operate.ErrInput) || !strings.Contains(err.Error(), want) {

@@ -22,37 +22,37 @@ type DocumentFilter struct {
 	Key        shard.DocID      `json:"key,omitempty"`      // this document only
 	Contains   string           `json:"contains,omitempty"` // a part of the key, in upper or lower case
 	Group      string           `json:"group,omitempty"`    // the message group, a tenant, by its row
-	Cursor     string           `json:"cursor,omitempty"`   // Next of the page before; empty for the first
+	Cursor     string           `json:"cursor,omitempty"`   // Next of the page before; empty for the first page
 	Limit      int              `json:"limit,omitempty"`    // 1 to 1000; 0 for 100
 }
 
 // DocumentPage is a part of a list of documents.
 type DocumentPage struct {
 	Documents []DocumentLine `json:"documents"`
-	// Next is the cursor of the next page, empty at the end. A page may be empty and have one.
+	// Next is the cursor of the next page. It is empty at the end. An empty page may have a next page.
 	Next string `json:"next,omitempty"`
-	// Counts are the documents by state, of those that pass the filter without its state. It is nil
-	// if counting them takes a scan.
+	// Counts has the number of documents by state. It counts the documents that pass the filter,
+	// whatever their state. It is nil if counting them needs a scan of the table.
 	Counts map[State]int `json:"counts,omitempty"`
 	// Notes say what the list cannot show, and why.
 	Notes []string  `json:"notes,omitempty"`
 	Now   time.Time `json:"now"` // by the stack's clock
 }
 
-// DocumentLine describes a document by its row alone, without asking the sink.
+// DocumentLine describes a document by its row, without asking the sink.
 type DocumentLine struct {
 	Key        shard.DocID     `json:"key"`
-	State      State           `json:"state"`             // by the table alone: see [Explanation.Listed]
-	Wait       *Wait           `json:"wait,omitempty"`    // why it is not fresh; nil if it waits for nothing
-	Version    string          `json:"version,omitempty"` // the committed one, for people
+	State      State           `json:"state"`             // the state by the table alone: see [Explanation.Listed]
+	Wait       *Wait           `json:"wait,omitempty"`    // why the document is not fresh; nil if it waits for nothing
+	Version    string          `json:"version,omitempty"` // the committed version, for people
 	Operation  shard.Operation `json:"operation,omitempty"`
-	Written    time.Time       `json:"written_at,omitzero"` // the last write
+	Written    time.Time       `json:"written_at,omitzero"` // the time of the last write
 	Pending    string          `json:"pending,omitempty"`   // the version that waits, is scheduled or is dead
-	Began      time.Time       `json:"began_at,omitzero"`   // start of the burst that waits
-	Due        time.Time       `json:"due_at,omitzero"`     // of the version that waits, or is scheduled
+	Began      time.Time       `json:"began_at,omitzero"`   // the start of the burst that waits
+	Due        time.Time       `json:"due_at,omitzero"`     // when the version that waits or is scheduled is due
 	Quiet      time.Duration   `json:"quiet_ns,omitempty"`
 	MaxWait    time.Duration   `json:"max_wait_ns,omitempty"`
-	LeaseUntil time.Time       `json:"lease_until,omitzero"` // of a claimed document
+	LeaseUntil time.Time       `json:"lease_until,omitzero"` // the end of the lease of a claimed document
 	Flight     string          `json:"flight,omitempty"`     // the flight that admitted the waiting version
 	// Held is the least number of messages about the document that wait in flights. A list reads
 	// only a part of the flights.
@@ -62,7 +62,8 @@ type DocumentLine struct {
 	LastError string `json:"last_error,omitempty"`
 }
 
-// ListedStates are the states that a list can be filtered by. A row alone says less than [States].
+// ListedStates returns the states by which a list can be filtered. They are fewer than [States],
+// because a list asks no sink.
 func ListedStates() []State {
 	return []State{
 		StateWaiting, StateClaimed, StateDead, StateRedriven, StateScheduled, StateFresh, StateReset, StateFarAhead,
@@ -70,10 +71,11 @@ func ListedStates() []State {
 	}
 }
 
-// maxWindow is how many flights a list reads. Each costs one read of the bucket.
+// A list reads at most maxWindow flights, and maxGets of them at the same time. Each flight costs
+// one read of the bucket.
 const (
 	maxWindow = 200
-	maxGets   = 16 // at once
+	maxGets   = 16
 )
 
 // catalog lists documents by their rows.
@@ -91,8 +93,8 @@ type catalog struct {
 
 // Documents lists documents page by page, by their rows. If the rows are in memory
 // ([Operator.Rows]), it lists every document by key, also one without a row. Otherwise it lists
-// waiting, dead and scheduled documents, found by their flights, dead letters and schedules. It never
-// scans the table.
+// waiting, dead and scheduled documents, found by their flights, dead letters and schedules. It
+// never scans the table.
 func (o *catalog) Documents(ctx context.Context, f DocumentFilter) (DocumentPage, error) {
 	limit, wrong := limited(f.Limit, pageSize, maxPageSize)
 	l := lister{
@@ -129,11 +131,11 @@ type lister struct {
 	now     shard.Micros
 	limit   int
 	page    DocumentPage
-	flights map[flight.ID][]heldEntry // the flights that were read; nil for one that has ended
+	flights map[flight.ID][]heldEntry // the entries of the flights that were read; nil for a flight that has ended
 	health  map[string]shard.Row      // the health rows that were read, by sink
 	letters map[shard.DocID][]Letter  // the dead letters that were read
 	planned map[shard.DocID][]ScheduledEvent
-	listed  []evidence // of the documents of the page, in their order
+	listed  []evidence // one for each document of the page, in the same order
 }
 
 func (l *lister) list(ctx context.Context) error {
@@ -150,7 +152,7 @@ func (l *lister) list(ctx context.Context) error {
 		return l.pending(ctx)
 	}
 	l.page.Notes = append(l.page.Notes, fmt.Sprintf(
-		"Documents that are %s are not listed: that would take a scan of the whole table. Name a key.", l.f.State))
+		"Documents that are %s are not listed: that would need a scan of the whole table. Name a key.", l.f.State))
 	return nil
 }
 
@@ -258,7 +260,7 @@ func (l *lister) one(ctx context.Context) error {
 	return nil
 }
 
-// dead lists the documents of dead letters, the oldest ones first.
+// dead lists the documents of dead letters. The pages begin with the oldest dead letters.
 func (l *lister) dead(ctx context.Context) error {
 	state := deadletter.Parked
 	if l.f.State == StateRedriven {

@@ -16,7 +16,7 @@ import (
 // its entries that were already listed.
 func (l *lister) pending(ctx context.Context) error {
 	l.page.Notes = append(l.page.Notes, "Only documents that wait or are being written are listed: the others would "+
-		"take a scan of the whole table. Name a key, or choose the state dead or scheduled.")
+		"need a scan of the whole table. Name a key, or choose the state dead or scheduled.")
 	at, skip, err := placeOf(l.f.Cursor)
 	if err != nil {
 		return err
@@ -80,8 +80,8 @@ func (l *lister) window(ctx context.Context, after flight.ID) (ids []flight.ID, 
 	return ids, next, nil
 }
 
-// placeOf reads a cursor. It names a flight that was read to its end (skip is -1), or one whose
-// first skip entries were read.
+// placeOf reads a cursor. The cursor names a flight that was read to its end (skip is -1), or a
+// flight of which the first skip entries were read.
 func placeOf(cursor string) (at flight.ID, skip int, err error) {
 	id, n, within := strings.Cut(cursor, "+")
 	if !within {
@@ -111,7 +111,8 @@ func (l *lister) read(ctx context.Context, ids []flight.ID) error {
 	return nil
 }
 
-// hold adds to each waiting document when it is due and how many messages about it are held.
+// hold adds to each waiting document the time at which it is due, and the number of messages about
+// it that are held.
 func (l *lister) hold(ctx context.Context) error {
 	waiting := map[shard.DocID]*DocumentLine{}
 	var ids []flight.ID
@@ -123,7 +124,7 @@ func (l *lister) hold(ctx context.Context) error {
 	if len(waiting) == 0 {
 		return nil
 	}
-	if len(l.flights) == 0 { // [lister.pending] has read a window already
+	if len(l.flights) == 0 { // otherwise [lister.pending] has read a window already
 		others, _, err := l.window(ctx, "")
 		if err != nil {
 			return err

@@ -59,7 +59,7 @@ func (g *ground) documents() {
 
 func TestDocumentsAreListedByStateWithoutAScan(t *testing.T) {
 	t.Parallel()
-	const cannot = "would take a scan"
+	const cannot = "need a scan"
 	for name, tt := range map[string]struct {
 		filter   operate.DocumentFilter
 		memory   []string // where the rows are in memory

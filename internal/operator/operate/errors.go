@@ -11,15 +11,14 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// ErrNotFound says that the thing asked for does not exist. Test for it with errors.Is: its text
-// may change.
+// ErrNotFound says that the thing that was asked for does not exist. Test for it with errors.Is,
+// because its text may change.
 var ErrNotFound = errors.New("not found")
 
 // ErrInput says that the question was wrong; nothing was changed.
 var ErrInput = errors.New("bad input")
 
-// ErrWriteOnly says that a sink cannot be read back, from any machine. Such an error is ErrInput,
-// too.
+// ErrWriteOnly says that a sink cannot be read back, from any machine. Get also makes it ErrInput.
 var ErrWriteOnly = errors.New("it is written to only")
 
 // kindError gives an error its kind and keeps its text.
@@ -34,7 +33,7 @@ func input(err error) error { return &kindError{err, ErrInput} }
 
 func inputf(format string, args ...any) error { return input(fmt.Errorf(format, args...)) }
 
-// kind marks the errors of the use cases as ErrInput or ErrNotFound where they are one.
+// kind marks an error of a use case as ErrInput or ErrNotFound, if it is one of these.
 func kind(err error) error {
 	switch {
 	case errors.Is(err, redrive.ErrFilter), errors.Is(err, sink.ErrUnfit), errors.Is(err, job.ErrOther),

@@ -19,15 +19,15 @@ type Explanation struct {
 	Sink      string           `json:"sink"`
 	State     State            `json:"state"`
 	Listed    State            `json:"listed"`           // the state in a list, which asks no sink
-	Wait      *Wait            `json:"wait,omitempty"`   // why it is not fresh; nil if it waits for nothing
-	Known     bool             `json:"known"`            // lull knows something about it, in the sink or elsewhere
+	Wait      *Wait            `json:"wait,omitempty"`   // why the document is not fresh; nil if it waits for nothing
+	Known     bool             `json:"known"`            // the sink or another place has something about the document
 	Row       map[string]any   `json:"row"`              // order keys in print, times as text
 	InSink    string           `json:"in_sink"`          // the version in the sink, "" for none, "unknown: why"
 	Committed string           `json:"committed"`        // order key in print
 	Pending   string           `json:"pending"`          // order key in print
 	Version   string           `json:"version"`          // the committed version, for people
 	Flight    string           `json:"flight,omitempty"` // the flight that holds the pending version
-	Quiet     time.Duration    `json:"quiet_ns"`         // the settings of its collection
+	Quiet     time.Duration    `json:"quiet_ns"`         // the setting of the document's collection
 	MaxWait   time.Duration    `json:"max_wait_ns"`
 	Pace      time.Duration    `json:"min_interval_ns"`
 	Held      []Held           `json:"held,omitempty"`      // the messages of that flight that are about the document
@@ -56,7 +56,7 @@ type Held struct {
 	Lane      string    `json:"lane"`
 	Sent      time.Time `json:"sent_at,omitzero"`
 	Due       time.Time `json:"due_at,omitzero"`
-	Receives  int       `json:"receives"` // how often it was received
+	Receives  int       `json:"receives"` // how often the message was received
 }
 
 // Decision is one line of the timeline.
@@ -65,7 +65,7 @@ type Decision struct {
 	Step    string       `json:"step"`
 	Text    string       `json:"text"`
 	Decided journal.Step `json:"decided,omitempty"` // the step as a constant, for programs
-	Version string       `json:"version,omitempty"` // the version that it is about, for people
+	Version string       `json:"version,omitempty"` // the version that the decision is about, for people
 	Message string       `json:"message_id,omitempty"`
 	Sent    time.Time    `json:"sent_at,omitzero"`  // when the message was sent
 	Until   time.Time    `json:"until_at,omitzero"` // a due time, or the end of a wait
@@ -83,7 +83,7 @@ type explainer struct {
 }
 
 // sinkPatience is how long Explain waits for the sink. An operator's machine may be unable to reach
-// it, and the row says more than the sink.
+// the sink, and the row says more than the sink.
 const sinkPatience = 5 * time.Second
 
 // Explain gathers row, sink, dead letters, schedule and decisions, and sums them up in one state
@@ -151,11 +151,11 @@ func (o *explainer) explain(ctx context.Context, key shard.DocID) (x Explanation
 	return x, nil
 }
 
-// looks is how often Explain tries again if the row changes while the sink is asked.
+// looks is how often Explain asks the sink, if the row changes each time.
 const looks = 3
 
-// look reads the row before and after it asks the sink, until both rows are equal. So row and sink
-// belong to the same moment.
+// look reads the row before and after it asks the sink, until both rows are equal. So the row and
+// the sink's answer belong to the same moment.
 func (o *explainer) look(ctx context.Context, key shard.DocID, sink string, e *evidence) error {
 	read := func() (shard.Row, error) {
 		rows, err := o.Shards.Read(ctx, []shard.DocID{key, shard.HealthRow(sink)}, shard.Consistent)
@@ -179,8 +179,8 @@ func (o *explainer) look(ctx context.Context, key shard.DocID, sink string, e *e
 	return err
 }
 
-// askSink reads the document back. If the sink cannot be asked, the answer says why, and the
-// explanation goes without it.
+// askSink reads the document back from the sink. If the sink cannot be asked, the answer says why,
+// and the explanation is made without the sink.
 func (o *explainer) askSink(ctx context.Context, row shard.Row, key shard.DocID, name string) sinkAnswer {
 	r, err := o.reader(name)
 	if err != nil {
@@ -204,8 +204,8 @@ func (o *explainer) askSink(ctx context.Context, row shard.Row, key shard.DocID,
 	return a
 }
 
-// held lists the messages about the row's document in its flight, newest version first. There are
-// none if the flight has ended.
+// held lists the messages about the row's document in the row's flight, newest version first. The
+// list is empty if the flight has ended.
 func (o *explainer) held(ctx context.Context, row shard.Row) ([]Held, error) {
 	if row.Flight == "" || row.Pending == "" {
 		return nil, nil

@@ -23,37 +23,39 @@ import (
 // ForgetOrder asks for one step of forgetting a document.
 type ForgetOrder struct {
 	Key    shard.DocID `json:"key"`
-	Group  string      `json:"group,omitempty"`   // of which the document is forgotten; empty for none
-	DryRun bool        `json:"dry_run,omitempty"` // only say what there is
+	Group  string      `json:"group,omitempty"`   // the message group that is being forgotten; empty for none
+	DryRun bool        `json:"dry_run,omitempty"` // only say what was found
 	At     ForgetPlace `json:"at,omitzero"`       // Next of the step before
 	Limit  int         `json:"limit,omitempty"`   // how many things to look at, 1 to 256; 0 is 256
-	By     string      `json:"by"`                // who asks, for the audit
+	By     string      `json:"by"`                // the operator, for the audit
 }
 
-// ForgetPlace is where a step begins. It has no key of a document, because the table keeps it.
+// ForgetPlace is where a step begins. It contains no key of a document, because the table stores
+// it.
 type ForgetPlace struct {
 	Place  string        `json:"place,omitempty"`  // empty at the beginning
 	Sink   string        `json:"sink,omitempty"`   // the sink whose row gets its tombstone next
 	Page   string        `json:"page,omitempty"`   // the store's cursor
-	Remove []ForgetThing `json:"remove,omitempty"` // what the step before found: it is removed before Page is read
+	Remove []ForgetThing `json:"remove,omitempty"` // the things that the step before found: remove them before Page is read
 	Known  bool          `json:"known,omitempty"`  // some place has the document
-	Look   bool          `json:"look,omitempty"`   // nothing is removed, because the document may not be known
+	Look   bool          `json:"look,omitempty"`   // only look, because the document may be unknown
 	Held   []string      `json:"held,omitempty"`   // the sinks that had the document at the beginning
 	Moving []string      `json:"moving,omitempty"` // the sinks whose rows do not have their tombstone yet
 	Shared []string      `json:"shared,omitempty"` // hashes of messages that were counted
 }
 
-// ForgetThing is something to remove. A step finds it, and the next step removes it. So a step that
-// is repeated counts it once.
+// ForgetThing is something to remove. One step finds the thing, and the next step removes it. So a
+// repeated step does not count it twice.
 type ForgetThing struct {
 	ID     string `json:"id"`
-	N      int    `json:"n"`                // how many things it counts as
-	Shared bool   `json:"shared,omitempty"` // it belongs to another document
+	N      int    `json:"n"`                // as how many things it is counted
+	Shared bool   `json:"shared,omitempty"` // it belongs to a scheduled event of another document
 }
 
 // ForgetStep is what one step found and did.
 type ForgetStep struct {
-	// Counts has how many things of each place were found and removed, and two other counts.
+	// Counts has, for each place, how many things were found and how many were removed. It also has
+	// two other counts.
 	Counts map[string]int `json:"counts,omitempty"`
 	Lines  []ForgetLine   `json:"lines,omitempty"`
 	Looked int            `json:"looked"` // how many things were read
@@ -65,7 +67,8 @@ type ForgetStep struct {
 type ForgetLine struct {
 	Place string `json:"place"`
 	ID    string `json:"id,omitempty"`
-	// Text is empty in the row of a job if it names another document or quotes a sink.
+	// Names says that Text names a document or quotes a sink. Then the row of the job does not store
+	// Text.
 	Text  string `json:"text,omitempty"`
 	Names bool   `json:"names,omitempty"`
 }
@@ -79,11 +82,11 @@ const (
 // The other counts.
 const (
 	forgetWaiting   = "waiting"   // things that end without an operator
-	forgetUndecoded = "undecoded" // messages in the archive that nothing decodes, without the id
+	forgetUndecoded = "undecoded" // messages in the archive that cannot be decoded and do not contain the id
 )
 
-// The places of a document, in the order of the steps. A flight comes before a dead letter: what
-// leaves the flight may become one, and then it is found there.
+// The places of a document, in the order of the steps. Flights come before dead letters, because a
+// message that leaves its flight may become a dead letter. It is then found there.
 const (
 	placeTombstone = "tombstone"
 	placeFlights   = "flights"
@@ -119,13 +122,14 @@ type forgetting struct {
 	*forgetter
 	ForgetOrder
 
-	rows []shard.DocID // of all sinks
+	rows []shard.DocID // the document's rows of all sinks
 	out  ForgetStep
 }
 
-// Forget does the next step of removing a document wherever lull keeps it. The tombstones come
-// first: after them, no message that is still in a queue can bring the document back. A step may be
-// repeated. A document that no place has gets no tombstone, because its key may be a typing error.
+// Forget does the next step of removing a document wherever lull keeps it. The tombstones are
+// written first. After that, no message that is still in a queue can bring the document back. A
+// step may be repeated. If no place has the document, it gets no tombstone, because its key may be
+// a typing error.
 func (o *forgetter) Forget(ctx context.Context, r ForgetOrder) (ForgetStep, error) {
 	g := &forgetting{
 		forgetter: o, ForgetOrder: r, rows: o.Config.RowsOf(r.Key), out: ForgetStep{Counts: map[string]int{}},
@@ -143,7 +147,7 @@ func (o *forgetter) Forget(ctx context.Context, r ForgetOrder) (ForgetStep, erro
 		return ForgetStep{}, err
 	}
 	for _, row := range g.rows {
-		// A tombstone and a delete do not need to read the sink.
+		// A tombstone and a delete can be written to a sink that cannot be read.
 		name := o.Config.SinkOf(row)
 		if o.Sinks[name] != nil && errors.Is(o.Unread[name], ErrWriteOnly) {
 			continue
@@ -155,7 +159,7 @@ func (o *forgetter) Forget(ctx context.Context, r ForgetOrder) (ForgetStep, erro
 	if err := g.step(ctx); err != nil {
 		return ForgetStep{}, fmt.Errorf("forget %s: %w", r.Key, err)
 	}
-	if r.At.Look && !r.DryRun { // the same things are found again, to be removed
+	if r.At.Look && !r.DryRun { // later steps find the same things again, and count them
 		g.out.Counts, g.out.Lines = nil, nil
 	}
 	return g.out, nil
@@ -188,7 +192,7 @@ func (g *forgetting) step(ctx context.Context) error {
 	}
 }
 
-// next goes to the next page, or to the next place.
+// next sets the place of the next step: the next page, or the next place.
 func (g *forgetting) next(page string) error {
 	g.At.Page, g.At.Remove, g.out.Next = page, nil, &g.At
 	if page != "" {
@@ -218,11 +222,12 @@ func (g *forgetting) toTombstones(held []string) {
 	g.out.Next = &g.At
 }
 
-// owns reports whether doc is a row of the document, also one of a sink that the settings no longer
-// have.
+// owns reports whether doc is a row of the document. The row may belong to a sink that the settings
+// no longer have.
 func (g *forgetting) owns(doc shard.DocID) bool { return doc.Plain() == g.Key.Plain() }
 
-// holds says whether a message of another document, or of none, contains the document.
+// holds says whether a message contains the document, although it belongs to another document or to
+// none.
 func (g *forgetting) holds(sink string, doc shard.DocID, m queue.Message) mention.Answer {
 	if g.owns(doc) {
 		return mention.Nothing
@@ -230,8 +235,8 @@ func (g *forgetting) holds(sink string, doc shard.DocID, m queue.Message) mentio
 	return mention.In(g.Sources, sink, m, g.Key)
 }
 
-// mayRemove reports whether the things of a row may be removed: its tombstone is there. The first
-// row also stands for sinks that the settings no longer have.
+// mayRemove reports whether the things of a row may be removed, because the row has its tombstone.
+// For sinks that the settings no longer have, the first row decides.
 func (g *forgetting) mayRemove(doc shard.DocID) bool {
 	if !slices.Contains(g.rows, doc) {
 		doc = g.rows[0]
@@ -239,18 +244,19 @@ func (g *forgetting) mayRemove(doc shard.DocID) bool {
 	return !slices.Contains(g.At.Moving, g.Config.SinkOf(doc))
 }
 
-// found counts things of the document.
+// found counts things of the document that a place has.
 func (g *forgetting) found(place string, n int) {
 	g.At.Known = g.At.Known || n > 0
 	g.out.Counts[place+foundIn] += n
 }
 
-// remains names a thing that stays where it is.
+// remains adds a line that names a thing which is not removed.
 func (g *forgetting) remains(place, id, text string) {
 	g.out.Lines = append(g.out.Lines, ForgetLine{Place: place, ID: id, Text: text, Names: true})
 }
 
-// unread counts and names a thing that cannot be read. It does not show that the document is known.
+// unread counts and names a thing that cannot be read. Such a thing does not prove that the
+// document is known.
 func (g *forgetting) unread(place, id, text string) {
 	g.out.Counts[place+foundIn]++
 	g.remains(place, id, text)
@@ -262,7 +268,7 @@ func (g *forgetting) exact(ctx context.Context) bool {
 	return err == nil && rows[0].Exists()
 }
 
-// begin looks at the rows of the document and into its sinks.
+// begin reads the rows of the document, and the document in its sinks.
 func (g *forgetting) begin(ctx context.Context) error {
 	for _, row := range g.rows {
 		name := g.Config.SinkOf(row)
@@ -300,7 +306,7 @@ func one(is bool) int { return map[bool]int{true: 1}[is] }
 func (g *forgetting) tombstone(ctx context.Context) error {
 	at := slices.IndexFunc(g.rows, func(row shard.DocID) bool { return g.Config.SinkOf(row) == g.At.Sink })
 	if at < 0 {
-		return inputf("sink %s: the settings do not have it any more: `lull jobs drop forget`, and forget it again",
+		return inputf("sink %s: the settings no longer have it: `lull jobs drop forget`, and forget the document again",
 			g.At.Sink)
 	}
 	name, row, until := g.At.Sink, g.rows[at], int64(0)
@@ -352,7 +358,7 @@ func (g *forgetting) newest(row shard.Row, c shard.InSink) (shard.Version, error
 	return g.firstVersion(g.Key.Collection(), row.VersionClass)
 }
 
-// remove removes what the step before found.
+// remove removes the things that the step before found.
 func (g *forgetting) remove(ctx context.Context) error {
 	for _, t := range g.At.Remove {
 		var err error
@@ -382,7 +388,7 @@ func (g *forgetting) drop(ctx context.Context, id string) error {
 	if err := g.Dead.Drop(ctx, id); err != nil {
 		return err
 	}
-	if there || read != nil { // else an earlier try dropped it
+	if there || read != nil { // otherwise an earlier try dropped the dead letter
 		g.Journal.Note(journal.Note{
 			Step: journal.Dropped, At: g.Clock.Now(), Doc: cmp.Or(l.Doc, g.Key), Key: l.Key, Lane: l.Lane, Letter: id,
 			Detail: "by " + g.By + ": forgotten",

@@ -35,11 +35,12 @@ func (g *forgetting) letters(ctx context.Context) (found []ForgetThing, next str
 	return found, next, g.others(ctx, others)
 }
 
-// maxShared is how many messages a place remembers. A dead letter that shares none of them counts
-// as a message.
+// maxShared is how many messages a place remembers. A dead letter whose message is not remembered
+// is counted as a new message.
 const maxShared = 1000
 
-// counted reports whether a message was counted for another dead letter, and remembers it.
+// counted reports whether the message of a dead letter was counted before, and remembers the
+// message.
 func (g *forgetting) counted(f deadletter.Facts) bool {
 	hash := f.Hash[:min(len(f.Hash), hashLength)]
 	if hash == "" {
@@ -76,9 +77,9 @@ func (g *forgetting) others(ctx context.Context, facts []deadletter.Facts) error
 		case broken[i] != nil:
 			text = unreadLetter(f)
 		case answers[i] == mention.Holds:
-			text = fmt.Sprintf("the message of dead letter %s has an event of it, too: %s", letterName(f), letterFix(f))
+			text = fmt.Sprintf("the message of dead letter %s also has an event of it: %s", letterName(f), letterFix(f))
 		case answers[i] == mention.Named:
-			text = fmt.Sprintf("nothing decodes a part of the message of dead letter %s, and the id is in it: %s",
+			text = fmt.Sprintf("a part of the message of dead letter %s cannot be decoded, and contains the id: %s",
 				letterName(f), letterFix(f))
 		default:
 			continue

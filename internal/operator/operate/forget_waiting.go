@@ -16,9 +16,9 @@ import (
 )
 
 // scheduledEvents finds the document's scheduled events, and reads the scheduled events of other
-// documents. Each is a copy of a whole message, which may hold an event of the document. Such a
-// copy is removed if the document that it is scheduled for has the same or a newer version
-// committed. Otherwise it stays until its time, and a line names it.
+// documents. Each of these is a copy of a whole message, which may contain an event of the
+// document. Such a copy is removed if its own document has committed the same or a newer version.
+// Otherwise the copy stays until its time, and a line names it.
 func (g *forgetting) scheduledEvents(ctx context.Context) (found []ForgetThing, next string, err error) {
 	items, next, err := g.Schedule.List(ctx, "", g.At.Page, g.Limit)
 	if err != nil {
@@ -62,15 +62,15 @@ func (g *forgetting) scheduledEvents(ctx context.Context) (found []ForgetThing, 
 	return found, next, nil
 }
 
-// scheduledOf says why the scheduled event of another document remains; nothing if it does not hold
-// the document.
+// scheduledOf says why the scheduled event of another document remains. It returns an empty text if
+// the event's message does not contain the document.
 func (g *forgetting) scheduledOf(ctx context.Context, it schedule.Item) (string, error) {
 	whole, there, err := g.Schedule.Get(ctx, it.ID)
 	if err != nil || !there {
 		return "", err
 	}
 	why := map[mention.Answer]string{
-		mention.Holds: "has an event of it, too", mention.Named: "has its id in a part that nothing decodes",
+		mention.Holds: "also has an event of it", mention.Named: "has its id in a part that cannot be decoded",
 	}[g.holds(it.Sink, it.Doc, queue.Message{
 		ID: whole.MessageID, Body: whole.Body, Attributes: whole.Attributes, Sent: whole.FirstSent,
 	})]
@@ -88,9 +88,9 @@ func unreadScheduled(it schedule.Item) string {
 		it.ID, it.Doc)
 }
 
-// flights counts the flights that hold a message of the document. Index takes it out at its next
-// turn, because the tombstone is newer. A flight keeps each message whole until all of its events
-// have ended, so the messages are decoded, too.
+// flights counts the flights that hold a message of the document. index removes the message at the
+// flight's next turn, because the tombstone is newer. A flight keeps a whole message until all
+// events of the message have ended. So flights also decodes the messages of other documents.
 func (g *forgetting) flights(ctx context.Context) ([]ForgetThing, string, error) {
 	list, next, err := g.Flights.List(ctx, g.At.Page, g.Limit)
 	if err != nil {
@@ -116,7 +116,7 @@ func (g *forgetting) flights(ctx context.Context) ([]ForgetThing, string, error)
 	for i, f := range list {
 		switch {
 		case newer[i]:
-			g.unread(placeFlights, string(f.ID), fmt.Sprintf("flight %s is of a newer lull: ask again with that one", f.ID))
+			g.unread(placeFlights, string(f.ID), fmt.Sprintf("a newer lull wrote flight %s: ask again with that version", f.ID))
 		case holds[i]:
 			g.found(placeFlights, 1)
 			g.out.Counts[forgetWaiting]++
@@ -149,8 +149,8 @@ func (g *forgetting) archived(ctx context.Context) (found []ForgetThing, next st
 	}
 	for _, name := range page.Named {
 		g.found(placeArchive, 1)
-		g.remains(placeArchive, string(name), fmt.Sprintf("nothing decodes a part of a message in object %s, and the id "+
-			"is in it: look at it, and delete it, or wait until the archive expires", name))
+		g.remains(placeArchive, string(name), fmt.Sprintf("a part of a message in object %s cannot be decoded, and contains "+
+			"the id: look at it, and delete it, or wait until the archive expires", name))
 	}
 	g.out.Counts[forgetUndecoded] += page.Undecoded
 	g.out.Looked += page.Looked

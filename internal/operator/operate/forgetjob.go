@@ -23,30 +23,31 @@ type Forgetting struct {
 	Key    shard.DocID   // empty for a group
 	Group  string        // empty for one document
 	Keys   []shard.DocID // the documents of the group
-	DryRun bool          // only say what there is
-	By     string        // who asks, for the audit
+	DryRun bool          // only say what was found
+	By     string        // the operator, for the audit
 	Clock  clock.Clock
-	// Patience is how long the job begins again while something of a document ends without an
+	// Patience is how long the job begins further rounds, if things of a document end without an
 	// operator.
 	Patience time.Duration
 }
 
-// ForgetCursor is where the next step of the job begins. The job goes over its documents in rounds,
-// in the order of their hashes.
+// ForgetCursor is where the next step of the job begins. In each round, the job steps through its
+// documents in the order of their hashes.
 type ForgetCursor struct {
 	Round  int           `json:"round,omitempty"`
-	Doc    string        `json:"doc,omitempty"`  // the hash of the document; empty at the beginning of a round
-	At     ForgetPlace   `json:"at,omitzero"`    // in the places of the document
-	Only   []string      `json:"only,omitempty"` // the hashes of the documents of this round; empty for all
-	Again  []string      `json:"again,omitempty"`
+	Doc    string        `json:"doc,omitempty"`   // the hash of the document; empty at the beginning of a round
+	At     ForgetPlace   `json:"at,omitzero"`     // the place in the document's places
+	Only   []string      `json:"only,omitempty"`  // the hashes of the documents of this round; empty for all
+	Again  []string      `json:"again,omitempty"` // the hashes of the documents of the next round
 	Waited time.Duration `json:"waited,omitempty"`
 	Until  time.Time     `json:"until,omitzero"`
 	// Unknown says that no place has the document.
 	Unknown bool         `json:"unknown,omitempty"`
-	Waits   int          `json:"waits,omitempty"` // things in this round that end without an operator
-	Lines   []ForgetNote `json:"lines,omitempty"` // what remains in this round
-	// Mine are the counts of the document that its next round finds again. Redo has those of the
-	// documents in Again: the next round takes them back, so that each thing counts once.
+	Waits   int          `json:"waits,omitempty"` // number of things in this round that end without an operator
+	Lines   []ForgetNote `json:"lines,omitempty"` // the things that remain in this round
+	// Mine has the counts of the document that a further round would count again. Redo has the sum of
+	// these counts for the documents in Again. The next round subtracts Redo, so that each thing is
+	// counted once.
 	Mine map[string]int `json:"mine,omitempty"`
 	Redo map[string]int `json:"redo,omitempty"`
 }
@@ -64,20 +65,21 @@ type ForgetJob = job.Job[ForgetCursor, ForgetNote]
 // hashLength is how many hexadecimal digits of a hash the cursor keeps.
 const hashLength = 16
 
-// hashOf stands for a key or a group in the row of the job. The table keeps the row after the
-// tombstone is collected, and after a backup is restored. So the row must not name a person.
+// hashOf returns the hash with which the row of the job names a key or a group. The table keeps
+// this row even after the tombstone is collected. So the row must not name a person.
 func hashOf(what string) string {
 	sum := sha256.Sum256([]byte(what))
 	return hex.EncodeToString(sum[:])[:hashLength]
 }
 
-// Bounds of what the cursor keeps.
+// Bounds of the lists in the cursor.
 const (
 	maxForgetLines = 100
-	maxAgain       = 2000 // documents; others get no second round
+	maxAgain       = 2000 // documents; further documents get no second round
 )
 
-// The wait before a round begins with the first and doubles up to the second.
+// The wait before the second round is firstForgetWait. It doubles before each further round, up to
+// maxForgetWait.
 const (
 	firstForgetWait = time.Second
 	maxForgetWait   = 15 * time.Second
@@ -86,8 +88,9 @@ const (
 // placeRefused is the place of the documents of a group that lull refuses to forget.
 const placeRefused = "refused documents"
 
-// Job returns the job. One such job runs at a time in a stack. It begins anew with other documents:
-// a document that was not forgotten wholly is forgotten wholly by the next command for it.
+// Job returns the job. A stack runs one such job at a time. If a command names other documents, the
+// job begins again. If a document was forgotten only in part, the next command for the document
+// forgets all of it.
 func (f Forgetting) Job(api API) ForgetJob {
 	docs := map[string]shard.DocID{}
 	for _, key := range f.keys() {
@@ -112,9 +115,9 @@ func (f Forgetting) Job(api API) ForgetJob {
 				Key: key, Group: f.Group, DryRun: f.DryRun, By: f.By, At: c.At,
 			})
 			switch {
-			case f.Group == "" && errors.Is(err, ErrNotFound): // the next command begins at the beginning
+			case f.Group == "" && errors.Is(err, ErrNotFound): // the next command starts from the beginning
 				return ForgetCursor{Unknown: true}, true, nil
-			case errors.Is(err, ErrNotFound): // it went with an earlier document of the group
+			case errors.Is(err, ErrNotFound): // an earlier document of the group removed this one
 			case f.Group != "" && errors.Is(err, ErrInput):
 				step.Counts = map[string]int{placeRefused + foundIn: 1}
 				step.Lines = []ForgetLine{{
@@ -136,7 +139,7 @@ func (f Forgetting) keys() []shard.DocID {
 	return []shard.DocID{f.Key}
 }
 
-// document returns the document of the next step: that of the cursor, or the one after it.
+// document returns the document of the next step: the document of the cursor, or the one after it.
 func (c *ForgetCursor) document(docs map[string]shard.DocID) (key shard.DocID, there bool) {
 	for _, hash := range slices.Sorted(maps.Keys(docs)) {
 		if hash < c.Doc || len(c.Only) > 0 && !slices.Contains(c.Only, hash) {
@@ -150,22 +153,23 @@ func (c *ForgetCursor) document(docs map[string]shard.DocID) (key shard.DocID, t
 	return "", false
 }
 
-// lost counts a document that the group does not list any more, before all of it was forgotten.
+// lost counts a document that the group no longer lists, although not all of the document was
+// forgotten.
 func (c *ForgetCursor) lost(hash string, s *job.Step[ForgetNote]) {
 	s.Count(placeRefused+foundIn, 1)
 	c.say(ForgetLine{
 		Place: placeRefused, ID: hash,
-		Text: "a document of the group has left it since the job began: forget it by its key, or the group again",
+		Text: "a document has left the group since the job began: forget the document by its key, or the group again",
 	})
 }
 
-// add adds what a step did, and moves on.
+// add adds the counts and lines of a step, and sets the place of the next step.
 func (c *ForgetCursor) add(step ForgetStep, s *job.Step[ForgetNote]) {
 	for name, n := range step.Counts {
 		s.Count(name, n)
 		place, removed := strings.CutSuffix(name, removedIn)
 		switch {
-		case !removed || place == placeTombstone: // a further round finds it again
+		case !removed || place == placeTombstone: // a further round counts this again
 			c.Mine = merge(c.Mine, map[string]int{name: n})
 		default:
 			c.Mine = merge(c.Mine, map[string]int{place + foundIn: -n})
@@ -186,7 +190,7 @@ func (c *ForgetCursor) add(step ForgetStep, s *job.Step[ForgetNote]) {
 		c.Again = append(c.Again, c.Doc)
 		c.Redo = merge(c.Redo, c.Mine)
 	}
-	c.Doc, c.At, c.Mine = c.Doc+"+", ForgetPlace{}, nil // after this hash, and before the next one
+	c.Doc, c.At, c.Mine = c.Doc+"+", ForgetPlace{}, nil // a text between this hash and the next one
 }
 
 func merge(a, b map[string]int) map[string]int {
@@ -199,7 +203,7 @@ func merge(a, b map[string]int) map[string]int {
 	return a
 }
 
-// left is how many of the counted things were not removed.
+// left returns how many of the counted things were not removed.
 func left(counts map[string]int) (n int) {
 	for name, of := range counts {
 		switch {
@@ -212,7 +216,7 @@ func left(counts map[string]int) (n int) {
 	return n
 }
 
-// say keeps a line once.
+// say keeps a line, unless it is kept already.
 func (c *ForgetCursor) say(l ForgetLine) {
 	if len(c.Lines) == maxForgetLines {
 		l = ForgetLine{Place: l.Place, Text: "there is more: ask again after these"}
@@ -222,8 +226,9 @@ func (c *ForgetCursor) say(l ForgetLine) {
 	}
 }
 
-// endRound ends the job, or begins another round over the documents of which something remained.
-// Without a wait there is one such round: what remained may have gone with another document.
+// endRound ends the job, or begins another round with the documents of which something remained. If
+// nothing ends without an operator, a group still gets a second round, because forgetting one
+// document may have removed things of another.
 func (f Forgetting) endRound(ctx context.Context, c ForgetCursor, docs map[string]shard.DocID,
 	s *job.Step[ForgetNote],
 ) (ForgetCursor, bool, error) {
@@ -252,10 +257,10 @@ func (f Forgetting) endRound(ctx context.Context, c ForgetCursor, docs map[strin
 	return ForgetCursor{Round: c.Round + 1, Only: c.Again, Waited: c.Waited, Until: c.Until}, false, nil
 }
 
-// ForgetNote is a line as the row of the job keeps it.
+// ForgetNote is a line as the row of the job stores it.
 type ForgetNote ForgetLine
 
-// MarshalJSON leaves out a text that names a document: the row outlives the document.
+// MarshalJSON leaves out a text that names a document, because the row outlives the document.
 func (l ForgetNote) MarshalJSON() ([]byte, error) {
 	if l.Names {
 		l.Text = ""
@@ -280,13 +285,13 @@ type PlaceCount struct {
 type Forgotten struct {
 	Key   shard.DocID   `json:"key,omitempty"`
 	Group string        `json:"group,omitempty"`
-	Keys  []shard.DocID `json:"keys,omitempty"` // of the group
+	Keys  []shard.DocID `json:"keys,omitempty"` // the documents of the group
 	Steps []PlaceCount  `json:"steps"`
-	// Remaining counts the things that are still there. Waits counts those of them that end without
-	// an operator.
+	// Remaining counts the things that are still there. Waits counts the things among them that end
+	// without an operator.
 	Remaining int       `json:"remaining"`
 	Waits     int       `json:"waits,omitempty"`
-	Until     time.Time `json:"refused_until,omitzero"` // until then no version of it is accepted
+	Until     time.Time `json:"refused_until,omitzero"` // until then no version of the document is accepted
 	DryRun    bool      `json:"dry_run,omitempty"`
 }
 
@@ -303,7 +308,7 @@ func (f Forgetting) Result(s job.State, lines []ForgetNote) (Forgotten, error) {
 	}
 	done.Waits, done.Until = s.Counts[forgetWaiting], at.Until
 	if n := s.Counts[forgetUndecoded]; n > 0 {
-		text := fmt.Sprintf("%d messages that nothing decodes do not have the id: they go when the archive expires", n)
+		text := fmt.Sprintf("%d messages cannot be decoded, and do not have the id: the archive deletes them when it expires", n)
 		lines = append(lines, ForgetNote{Place: placeArchive, Text: text})
 	}
 	places := []string{placeTombstone}
@@ -327,7 +332,7 @@ func (f Forgetting) Result(s job.State, lines []ForgetNote) (Forgotten, error) {
 	return done, nil
 }
 
-// Forget runs the job as r, which needs Store, Clock and By only.
+// Forget runs the job with the runner r, which needs only Store, Clock and By.
 func (f Forgetting) Forget(ctx context.Context, r job.Runner, api API) (Forgotten, error) {
 	r.Dry = f.DryRun
 	var lines []ForgetNote

@@ -16,13 +16,14 @@ import (
 // GroupQuery asks for the documents of a message group, a tenant.
 type GroupQuery struct {
 	Group  string `json:"group"`
-	Cursor string `json:"cursor,omitempty"` // Next of the page before; empty for the first
+	Cursor string `json:"cursor,omitempty"` // Next of the page before; empty for the first page
 }
 
 // GroupPage is a page of the documents of a group. A key may be in several pages.
 type GroupPage struct {
 	Keys []shard.DocID `json:"keys"` // without sinks
-	// Letters are dead letters of the group without a document, because nothing decodes them.
+	// Letters are dead letters of the group that cannot be decoded, so that their documents are
+	// unknown.
 	Letters []string `json:"letters,omitempty"`
 	// Unread are the messages that cannot be read. They may belong to the group.
 	Unread PlaceCount `json:"unread,omitzero"`
@@ -43,9 +44,10 @@ type groups struct {
 	Parallel fanout.Runner // nil for goroutines
 }
 
-// InGroup finds the documents of a message group by their rows, which takes a scan of the table.
+// InGroup finds the documents of a message group by their rows, which needs a scan of the table.
 // The first page also has the documents of scheduled events and dead letters whose messages name
-// the group. A document without a row is not found: it did not change for lifecycle.rowRetention.
+// the group. A document that did not change for lifecycle.rowRetention has no row, and is not
+// found.
 func (o *groups) InGroup(ctx context.Context, q GroupQuery) (page GroupPage, err error) {
 	page.Keys = []shard.DocID{}
 	err = want(queue.ValidGroup(q.Group), "group %q: want 1 to 128 letters, digits or punctuation marks of ASCII", q.Group)
@@ -87,10 +89,10 @@ func (o *groups) letterPages(ctx context.Context, f func([]deadletter.Facts) err
 	}
 }
 
-// maxRemains is how many lines say what cannot be read.
+// maxRemains is how many lines name things that cannot be read.
 const maxRemains = 20
 
-// remains counts one thing more that stays where it is, and says what to do.
+// remains counts one more thing that is not removed. text names the thing, and says what to do.
 func (c *PlaceCount) remains(text string) {
 	c.Found++
 	switch n := len(c.Remains); {
@@ -152,7 +154,7 @@ func (o *groups) messagesInGroup(ctx context.Context, group string, page *GroupP
 	return err
 }
 
-// Group gathers all pages of a group: each key once, sorted.
+// Group reads all pages of a group. The keys are sorted, and each is listed once.
 func Group(ctx context.Context, api API, group string) (all GroupPage, err error) {
 	for q := (GroupQuery{Group: group}); ; {
 		page, err := api.InGroup(ctx, q)
@@ -171,9 +173,10 @@ func Group(ctx context.Context, api API, group string) (all GroupPage, err error
 	}
 }
 
-// CancelGroup cancels the pending version or next scheduled event of each document of a group. It
-// also returns what it cancelled if it fails. The error names messages that cannot be read, because
-// they may belong to the group. It is ErrNotFound if there is nothing to cancel.
+// CancelGroup cancels the pending version or the next scheduled event of each document of a group.
+// Even with an error, it returns the dead letters of what it has cancelled. The error names
+// messages that cannot be read, because they may belong to the group. It is ErrNotFound if there is
+// nothing to cancel.
 func CancelGroup(ctx context.Context, api API, group string, o Cancellation) (done []Letter, err error) {
 	all, err := Group(ctx, api, group)
 	if err != nil {

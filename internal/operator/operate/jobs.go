@@ -12,10 +12,10 @@ import (
 // JobOrder says which job to stop or to drop.
 type JobOrder struct {
 	ID string `json:"id"`
-	By string `json:"by"` // who asks, for the audit
+	By string `json:"by"` // the operator, for the audit
 }
 
-// final reports whether an error of a step means that repeating the step cannot help.
+// final reports whether repeating a step after this error cannot help.
 func final(err error) bool {
 	var wrong *feed.InputError
 	return errors.Is(err, ErrInput) || errors.Is(err, ErrNotFound) || errors.As(err, &wrong)
@@ -37,7 +37,7 @@ func (o *ledger) TakeJob(ctx context.Context, c job.Claim) (job.Lease, error) {
 	return l, kind(err)
 }
 
-// SaveJob stores how far a job is.
+// SaveJob stores the progress of a job.
 func (o *ledger) SaveJob(ctx context.Context, l job.Lease) error {
 	return kind(o.jobs().SaveJob(ctx, l))
 }
@@ -47,7 +47,7 @@ func (o *ledger) EndJob(ctx context.Context, l job.Lease) error {
 	return kind(o.jobs().EndJob(ctx, l))
 }
 
-// Jobs lists the jobs that run, and the last ones that ran.
+// Jobs lists the jobs that run, and the last jobs that ran.
 func (o *ledger) Jobs(ctx context.Context) ([]job.State, error) { return o.jobs().Jobs(ctx) }
 
 // StopJob stops a job that runs.
@@ -58,7 +58,7 @@ func (o *ledger) StopJob(ctx context.Context, r JobOrder) error {
 	return kind(o.jobs().StopJob(ctx, r.ID, r.By))
 }
 
-// DropJob forgets how far a job is.
+// DropJob deletes the progress of a job.
 func (o *ledger) DropJob(ctx context.Context, r JobOrder) error {
 	if err := named(r.By); err != nil {
 		return err

@@ -10,25 +10,25 @@ import (
 // LetterJob redrives or drops the selected dead letters, step by step.
 type LetterJob = job.Job[redrive.Place, LetterLine]
 
-// letterStep is how many dead letters a step has, so that an operator sees progress.
+// letterStep is how many dead letters a step has. It is small, so that an operator sees progress.
 const letterStep = 25
 
-// RedriveJob sends the selected dead letters again. One such job runs at a time in a stack. An
-// order's From and Limit do not matter.
+// RedriveJob returns a job that sends the selected dead letters again. A stack runs one such job at
+// a time. The job ignores the From and the Limit of the order.
 func RedriveJob(api API, o LetterOrder) LetterJob { return letterJob("redrive", api.Redrive, o) }
 
-// DropJob deletes the selected dead letters for good. One such job runs at a time in a stack. An
-// order's From and Limit do not matter.
+// DropJob returns a job that deletes the selected dead letters for good. A stack runs one such job
+// at a time. The job ignores the From and the Limit of the order.
 func DropJob(api API, o LetterOrder) LetterJob { return letterJob("drop", api.Drop, o) }
 
-// RunnerOf returns a runner with the rate of an order. It stores nothing of a dry run, and nothing
-// of a single dead letter, which is one step.
+// RunnerOf returns a runner with the rate of an order. The runner stores nothing for a dry run, and
+// nothing for a single dead letter, because that is only one step.
 func (o LetterOrder) RunnerOf() job.Runner {
 	return job.Runner{Rate: o.Rate, Dry: o.DryRun || o.ID != ""}
 }
 
-// letterJob begins anew with other arguments: what a stopped job left is still parked, and the new
-// selection has it.
+// letterJob returns a job that begins again if its arguments change. The dead letters that the
+// stopped job left are still parked, so a later selection can find them.
 func letterJob(verb string, do func(context.Context, LetterOrder) (LetterResult, error), o LetterOrder) LetterJob {
 	o.From, o.Limit = redrive.Place{}, letterStep
 	args := o
@@ -62,15 +62,15 @@ func letterJob(verb string, do func(context.Context, LetterOrder) (LetterResult,
 	}
 }
 
-// stored returns the line without the errors of the sink, which may quote a document: the table
-// keeps the lines of a job.
+// stored returns the line without the errors of the sink. These may quote a document, and the table
+// stores the lines of a job.
 func (l LetterLine) stored() LetterLine {
 	l.Letter.Detail, l.Letter.FirstError, l.Letter.LastError = "", "", ""
 	return l
 }
 
-// Refused counts the dead letters of a job that stay parked, because their rows or queues do not
-// take them now. Failed is another outcome.
+// Refused counts the dead letters of a job that stay parked because their rows or queues refuse
+// them now. It does not count the outcome Failed.
 func Refused(counts map[string]int) (n int) {
 	for _, outcome := range []redrive.Outcome{
 		redrive.Busy, redrive.TooOld, redrive.TooLarge, redrive.Empty, redrive.Foreign,

@@ -28,12 +28,12 @@ type LetterFilter struct {
 // LetterQuery asks for a page of dead letters.
 type LetterQuery struct {
 	LetterFilter
-	Cursor string `json:"cursor,omitempty"` // of the page before; empty for the first page
+	Cursor string `json:"cursor,omitempty"` // Next of the page before; empty for the first page
 	Limit  int    `json:"limit,omitempty"`  // how many at most, 1 to 1,000; 0 is 100
 }
 
-// LetterPage is a page of dead letters. A page may contain fewer than asked, even none, and still
-// have a next page, because the filter skipped the rest.
+// LetterPage is a page of dead letters. A page may have fewer dead letters than asked for, even
+// none, and still have a next page, because the filter skips dead letters.
 type LetterPage struct {
 	Letters []Letter `json:"dead_letters"`
 	Next    string   `json:"next,omitempty"` // the cursor of the next page, empty at the end
@@ -50,20 +50,20 @@ type LetterGroup struct {
 	Reason   deadletter.Reason `json:"reason"`
 	Parked   int               `json:"parked"`
 	Redriven int               `json:"redriven"`
-	Oldest   time.Time         `json:"oldest"` // when the first of them died
-	Newest   time.Time         `json:"newest"`
+	Oldest   time.Time         `json:"oldest"` // when the first dead letter of the reason died
+	Newest   time.Time         `json:"newest"` // when the last one died
 }
 
 // LetterOrder asks for one step with a selection of dead letters.
 type LetterOrder struct {
 	LetterFilter
 	DryRun bool          `json:"dry_run,omitempty"`
-	Force  bool          `json:"force,omitempty"` // redrive even if it is too old to judge
+	Force  bool          `json:"force,omitempty"` // also redrive dead letters that are too old to be judged
 	All    bool          `json:"all,omitempty"`   // an empty selection means everything
 	Rate   float64       `json:"rate,omitempty"`  // messages a second of the job, 0 for no limit
 	From   redrive.Place `json:"from,omitzero"`   // LetterResult.Next of the step before
 	Limit  int           `json:"limit,omitempty"` // how many at most, 1 to 100; 0 is 100
-	By     string        `json:"by"`              // who asks, for the audit
+	By     string        `json:"by"`              // the operator, for the audit
 }
 
 // LetterResult says what a step did.
@@ -100,9 +100,9 @@ type Letter struct {
 	Redriven   time.Time                  `json:"redriven_at,omitzero"`
 	Redrives   int                        `json:"redrives,omitempty"`
 	Auto       int                        `json:"auto_redrives,omitempty"`
-	Body       string                     `json:"body,omitempty"` // Letter only, not in lists
+	Body       string                     `json:"body,omitempty"` // not in lists
 	Attributes map[string]queue.Attribute `json:"attributes,omitempty"`
-	// Letter only: the source that decodes it, by today's settings
+	// Source is the source that decodes the message by the present settings. It is empty in lists.
 	Source string `json:"source,omitempty"`
 }
 

@@ -16,11 +16,11 @@ import (
 // ObjectOrder asks how far an object of many documents was read. It may also abort the reading, or
 // reset it.
 type ObjectOrder struct {
-	Object string `json:"object"`          // s3://bucket/key, the key as it is
-	Abort  bool   `json:"abort,omitempty"` // stop reading it
-	Reset  bool   `json:"reset,omitempty"` // forget its sequencer, so that objects with smaller ones are read
+	Object string `json:"object"`          // s3://bucket/key, without any escapes in the key
+	Abort  bool   `json:"abort,omitempty"` // stop reading the object
+	Reset  bool   `json:"reset,omitempty"` // withdraw its sequencer, so that objects with smaller sequencers are read
 	Why    string `json:"why,omitempty"`
-	By     string `json:"by,omitempty"` // who asks, for the audit; required with Abort and Reset
+	By     string `json:"by,omitempty"` // the operator, for the audit; required with Abort and Reset
 }
 
 // ObjectResult says how far each sink has read the object. It is empty if no sink has read
@@ -45,8 +45,9 @@ type objectReads struct {
 	Journal journal.Journal
 }
 
-// Object says how far an object was read, aborts that, or forgets its sequencer. An abort applies
-// to the object that is there now. A newer object with the same key is read.
+// Object says how far an object was read, aborts the reading, or withdraws the object's sequencer.
+// An abort applies to the object that is at the key now. A newer object with the same key is read
+// again.
 func (o *objectReads) Object(ctx context.Context, order ObjectOrder) (ObjectResult, error) {
 	result := ObjectResult{Sinks: []ObjectProgress{}}
 	place, ok := strings.CutPrefix(order.Object, "s3://")
@@ -75,14 +76,14 @@ func (o *objectReads) Object(ctx context.Context, order ObjectOrder) (ObjectResu
 				return result, fmt.Errorf("sink %s: %w", sink, err)
 			}
 		}
-		p.At = objects.Position{From: p.At.From} // the rest is only for the program that continues reading
+		p.At = objects.Position{From: p.At.From} // only the reading program needs the other fields
 		result.Sinks = append(result.Sinks, p)
 	}
 	return result, nil
 }
 
-// change aborts or resets. If a slice is being read in the meantime, its progress is refused, and
-// the next read of its message sees the change.
+// change aborts or resets the reading. If a slice is being read in the meantime, its progress is
+// refused, and the next receive of its message sees the change.
 func (o *objectReads) change(ctx context.Context, row shard.Row, p *ObjectProgress, order ObjectOrder) error {
 	by, step := order.By, journal.Aborted
 	if order.Why != "" {
@@ -104,9 +105,9 @@ func (o *objectReads) change(ctx context.Context, row shard.Row, p *ObjectProgre
 	_, err := o.table().Ensure(ctx, shard.Advance(row.Doc, row.RanAt, now, p.String(), row.ExpiresAt),
 		func(row shard.Row) bool { return row.RanAt == now })
 	if _, refused := shard.AsRefused(err); refused {
-		return errors.New("a slice was read meanwhile: ask again")
+		return errors.New("a slice of the object was read in the meantime: repeat the command")
 	} else if err != nil {
-		return fmt.Errorf("it may be changed or not, ask again: %w", err)
+		return fmt.Errorf("the reading may be changed or not: repeat the command: %w", err)
 	}
 	p.Changed, p.Moved = true, now.Time()
 	o.Journal.Note(journal.Note{

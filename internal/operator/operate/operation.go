@@ -9,11 +9,11 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// operation is a function of [API] on the wire.
+// operation is a function of [API] that can be called over HTTP.
 type operation interface {
-	// handler answers requests with the function.
+	// handler returns a handler that answers requests by calling the function.
 	handler() http.HandlerFunc
-	// dial sets the function to one that asks c for the operation of this name.
+	// dial replaces the function by one that sends requests with this name to c.
 	dial(c *Client, name string)
 }
 
@@ -76,7 +76,7 @@ func (f *ByKey[A]) dial(c *Client, name string) {
 	*f = func(ctx context.Context, key shard.DocID) (A, error) { return ask[byKey, A](ctx, c, name, byKey{key}) }
 }
 
-// ByID is an operation about the thing with an id.
+// ByID is an operation on the thing that has an id.
 type ByID[I ~string, A any] func(ctx context.Context, id I) (A, error)
 
 type byID[I ~string] struct {

@@ -20,8 +20,9 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// Operator is the parts of a stack from which its operations are built. All fields are required,
-// except Archive, Readers, Sinks, Off, History, Table, Size, Flow, Parallel and Publisher.
+// Operator has the parts of a stack from which its operations are built. All fields are required,
+// except Archive, Readers, Unread, Rows, Hint, Sinks, Off, Parallel, History, Table, Size, Connect,
+// Flow and Publisher.
 type Operator struct {
 	Shards   shard.Store
 	Scanner  shard.Scanner
@@ -40,14 +41,14 @@ type Operator struct {
 	Sources  *source.Set
 	Config   *config.Config
 	Clock    clock.Clock
-	Off      time.Duration // how far Clock may differ from the stack's clock; 0 for the same clock
+	Off      time.Duration // how far Clock may differ from the stack's clock; 0 if they are the same clock
 	Journal  journal.Journal
 	Parallel fanout.Runner // nil for goroutines
 	// History returns the latest decisions about a document, oldest first. It is nil if the stack
 	// does not keep decisions, or if the command does not need them.
 	History func(ctx context.Context, doc shard.DocID) ([]Decision, error)
 
-	// Table lists what the table lacks, with the fix for each. It is nil if there is nothing to
+	// Table lists the faults of the table, with the fix for each. It is nil if there is nothing to
 	// compare.
 	Table func(ctx context.Context) []string
 
@@ -55,8 +56,8 @@ type Operator struct {
 	// nothing.
 	Size func(ctx context.Context) (rows, bytes int64, err error)
 
-	// Connect tries the host that documents are fetched from, and sends no request. It is nil if
-	// this program cannot reach the hosts.
+	// Connect tries to connect to the host that documents are fetched from. It sends no request. It is
+	// nil if this program cannot reach the hosts.
 	Connect func(ctx context.Context, f source.Fetch) error
 
 	// Flow measures the stack. It is nil if nothing measures it.

@@ -13,8 +13,8 @@ import (
 type Origin struct {
 	Source    string `json:"source"`
 	Host      string `json:"host"`                // or the bucket
-	Problem   string `json:"problem,omitempty"`   // empty if it accepts a connection
-	Unchecked string `json:"unchecked,omitempty"` // why the host was not tried; empty if it was
+	Problem   string `json:"problem,omitempty"`   // empty if the host accepts a connection
+	Unchecked string `json:"unchecked,omitempty"` // why lull did not try to connect; empty if it did
 }
 
 // origins connects to the hosts that documents are fetched from.
@@ -25,8 +25,8 @@ type origins struct {
 	Off     time.Duration                                   // 0 in the stack's own process
 }
 
-// Origins connects to the hosts that documents are fetched from. If only index may reach a host,
-// another machine does not try it.
+// Origins connects to the hosts that documents are fetched from. If only the function index can
+// reach a host, a program on another machine does not try to connect.
 func (o *origins) Origins(ctx context.Context) ([]Origin, error) {
 	all := []Origin{}
 	for _, name := range slices.Sorted(maps.Keys(o.Config.Sources)) {

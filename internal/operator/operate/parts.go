@@ -26,20 +26,20 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// layout is what the settings say about sinks, rows and versions.
+// layout answers questions about sinks, rows and versions from the settings.
 type layout struct{ Config *config.Config }
 
-// sinks are the names of all sinks, sorted.
+// sinks returns the names of all sinks, sorted.
 func (o *layout) sinks() []string { return slices.Sorted(maps.Keys(o.Config.Sinks)) }
 
-// has refuses the name of a sink that the stack does not have. A question need not name one.
+// has refuses the name of a sink that the stack does not have. It accepts an empty name.
 func (o *layout) has(sink string) error {
 	_, ok := o.Config.Sinks[sink]
 	return want(ok || sink == "", "sink %q: this stack has %s", sink, strings.Join(o.sinks(), ", "))
 }
 
-// row returns the row of a key. People may name the first sink in the key, but its rows leave the
-// name out.
+// row returns the row of a key. A key may name the first sink, but the rows of the first sink do
+// not contain its name.
 func (o *layout) row(key shard.DocID) shard.DocID {
 	if row, there := o.Config.RowAt(key, key.Sink()); there {
 		return row
@@ -47,9 +47,8 @@ func (o *layout) row(key shard.DocID) shard.DocID {
 	return key
 }
 
-// rows returns the rows of a key: one if the key names a sink, otherwise one for each sink. It
-// refuses a sink that the collection does not have, because the key would be taken for one of the
-// first sink.
+// rows returns the rows of a key: one row if the key names a sink, otherwise one for each sink. It
+// refuses a sink that the collection does not have, because the first sink would then be used.
 func (o *layout) rows(key shard.DocID) ([]shard.DocID, error) {
 	name := key.Sink()
 	if err := whole(key); err != nil || name == "" {
@@ -85,14 +84,14 @@ func (o *layout) firstVersion(c shard.Collection, class shard.Class) (v shard.Ve
 // classOf returns the class of a collection's versions, if the settings allow only one.
 func (o *layout) classOf(c shard.Collection) (shard.Class, error) {
 	var found shard.Class
-	// The sources of the collection first, then all.
+	// Look at the sources of the collection first. If there are none, look at all sources.
 	for _, sources := range [][]config.Source{
 		o.Config.SourcesOf(string(c)), slices.Collect(maps.Values(o.Config.Sources)),
 	} {
 		for _, s := range sources {
 			class, err := shard.ParseClass(string(s.Class))
 			if err != nil || found != 0 && class != found {
-				return 0, fmt.Errorf("nothing says which versions collection %s has: its sources have several classes", c)
+				return 0, fmt.Errorf("the class of the versions of collection %s is unknown: its sources have several classes", c)
 			}
 			found = class
 		}
@@ -100,7 +99,7 @@ func (o *layout) classOf(c shard.Collection) (shard.Class, error) {
 			return found, nil
 		}
 	}
-	return 0, fmt.Errorf("no source says which versions collection %s has", c)
+	return 0, fmt.Errorf("the class of the versions of collection %s is unknown: no source has one", c)
 }
 
 // records are the rows of the table.
@@ -117,7 +116,8 @@ type sender struct {
 	Publisher func(ctx context.Context, sink string, lane flight.Lane, out queue.Outgoing) error // used if set
 }
 
-// send sends to a queue of a sink: one error or nil for each message, nil for none.
+// send sends messages to a queue of a sink. It returns an error or nil for each message, or nil if
+// all were sent.
 func (o *sender) send(ctx context.Context, sink string, lane flight.Lane, out []queue.Outgoing) []error {
 	if o.Publisher != nil {
 		errs := make([]error, len(out))
@@ -132,7 +132,7 @@ func (o *sender) send(ctx context.Context, sink string, lane flight.Lane, out []
 	return queue.FailAll(len(out), fmt.Errorf("sink %s has no queue in lane %s", sink, lane))
 }
 
-// depths counts what the queues hold.
+// depths counts the messages in the queues.
 type depths struct {
 	Counts func(ctx context.Context) ([]QueueStatus, error)
 }
@@ -152,15 +152,15 @@ func (o *depths) waiting(ctx context.Context, sink string, lane flight.Lane) (n 
 // manifests are the flights and their messages.
 type manifests struct{ Flights flight.Store }
 
-// heldEntry is an entry with its message's id. A manifest contains bodies, so it is not kept in
-// memory.
+// heldEntry is an entry of a flight, with the id of its message. The manifest contains bodies, so
+// it is not kept in memory.
 type heldEntry struct {
 	flight.Entry
 	message string
 }
 
-// entries returns the entries of a flight. There are none if it has ended or a newer build wrote
-// it.
+// entries returns the entries of a flight. It returns none if the flight has ended, or if a newer
+// build of lull wrote its manifest.
 func (o *manifests) entries(ctx context.Context, id flight.ID) (all []heldEntry, err error) {
 	m, err := o.manifest(ctx, id)
 	switch {
@@ -242,8 +242,8 @@ func (o *parked) list(ctx context.Context, s redrive.Selection) ([]Letter, error
 	return out, kind(err)
 }
 
-// readEach calls f for each of n messages. broken says which of them cannot be read, even if they
-// are read again: such a message does not stop the others.
+// readEach calls f for each of n messages. broken has the errors of the messages that can never be
+// read. Such a message does not stop the reading of the others.
 func readEach(ctx context.Context, parallel fanout.Runner, n int, f func(i int) error) (broken []error, err error) {
 	broken = make([]error, n)
 	return broken, parallel.Try(forgetParallel, n, func(i int) error {
@@ -255,7 +255,7 @@ func readEach(ctx context.Context, parallel fanout.Runner, n int, f func(i int) 
 	})
 }
 
-// engines are the sinks that this program reaches, and the rows of their documents.
+// engines has the sinks that this program can reach, and the rows of their documents.
 type engines struct {
 	layout
 	records
@@ -272,7 +272,7 @@ type engines struct {
 
 var errUnread = errors.New("it cannot be read from here")
 
-// reader reads a sink back. The error says why it cannot be read.
+// reader returns the reader of a sink. The error says why the sink cannot be read.
 func (o *engines) reader(name string) (sink.Reader, error) {
 	if r := o.Readers[name]; r != nil {
 		return r, nil
@@ -280,7 +280,7 @@ func (o *engines) reader(name string) (sink.Reader, error) {
 	return nil, cmp.Or(o.Unread[name], errUnread)
 }
 
-// hinted adds why a sink may not answer this program.
+// hinted adds to an error why a sink may not answer this program.
 func (o *engines) hinted(err error) error {
 	if o.Hint == "" || errors.Is(err, ErrWriteOnly) {
 		return err

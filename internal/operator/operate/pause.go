@@ -17,8 +17,8 @@ import (
 type PauseOrder struct {
 	Sink string `json:"sink,omitempty"` // empty with All
 	All  bool   `json:"all,omitempty"`
-	Why  string `json:"why,omitempty"` // of a pause; at most 200 bytes are kept
-	By   string `json:"by"`            // who asks, for the audit
+	Why  string `json:"why,omitempty"` // the reason of a pause; at most 200 bytes are kept
+	By   string `json:"by"`            // the operator, for the audit
 }
 
 // Pause describes the pause of a sink: an operator has stopped all writes to it.
@@ -26,8 +26,9 @@ type Pause struct {
 	Since time.Time `json:"since"`
 	By    string    `json:"by"`
 	Why   string    `json:"why,omitempty"`
-	// DeadFrom is when messages that were sent at the beginning of the pause become dead letters:
-	// retry.deadDeadline after it. Messages that were already waiting become dead letters earlier.
+	// DeadFrom is when the messages that were sent at the beginning of the pause become dead letters.
+	// That is retry.deadDeadline after the beginning. Messages that were already waiting become dead
+	// letters earlier.
 	DeadFrom time.Time `json:"dead_from"`
 }
 
@@ -40,7 +41,7 @@ type PauseResult struct {
 type PauseChange struct {
 	Sink    string `json:"sink"`
 	Changed bool   `json:"changed"`         // false if the sink already was in that state
-	Pause   *Pause `json:"pause,omitempty"` // nil if not paused; after a resume, the pause that ended
+	Pause   *Pause `json:"pause,omitempty"` // the pause, or after a resume the pause that ended; nil if there was none
 }
 
 // pauseOf returns the pause of a health row, or nil.
@@ -60,8 +61,8 @@ type pauser struct {
 	Journal journal.Journal
 }
 
-// Pause stops all claims for sinks until Resume. Turns that have already claimed still
-// write, for some seconds. If it fails, the result says what was done before the error.
+// Pause stops all claims for sinks until Resume. Turns that have already claimed still write, for
+// some seconds. If Pause fails, the result has the sinks that were paused.
 func (o *pauser) Pause(ctx context.Context, p PauseOrder) (PauseResult, error) {
 	return o.each(ctx, p, "pause", func(name string, h shard.Row) (PauseChange, error) {
 		now := shard.MicrosOf(o.Clock.Now())
@@ -76,9 +77,10 @@ func (o *pauser) Pause(ctx context.Context, p PauseOrder) (PauseResult, error) {
 		case is:
 			return PauseChange{}, errors.New("its row has a newer schema: update lull")
 		default:
-			return PauseChange{}, fmt.Errorf("it may be paused or not, ask status: %w", err)
+			return PauseChange{}, fmt.Errorf("it may be paused or not: see `lull status`: %w", err)
 		}
-		// A try without an answer may have been applied, so compare the time with this order's.
+		// A try without an answer may have been applied, so compare the time of the pause with the time
+		// of this order.
 		c := PauseChange{Sink: name, Changed: h.PausedAt == now, Pause: pauseOf(o.Config.Retry, h)}
 		if c.Changed {
 			o.audit(journal.Paused, name, p)
@@ -87,8 +89,8 @@ func (o *pauser) Pause(ctx context.Context, p PauseOrder) (PauseResult, error) {
 	})
 }
 
-// Resume ends pauses. The waiting documents are written slowly at first, and soon faster. If it
-// fails, the result says what was done before the error.
+// Resume ends pauses. The waiting documents are written slowly at first, and soon faster. If Resume
+// fails, the result has the sinks that were resumed.
 func (o *pauser) Resume(ctx context.Context, p PauseOrder) (PauseResult, error) {
 	return o.each(ctx, p, "resume", func(name string, h shard.Row) (PauseChange, error) {
 		if h.PausedAt == 0 {
@@ -99,17 +101,17 @@ func (o *pauser) Resume(ctx context.Context, p PauseOrder) (PauseResult, error) 
 			func(row shard.Row) bool { return row.PausedAt == 0 })
 		switch refused, is := shard.AsRefused(err); {
 		case is:
-			return PauseChange{}, fmt.Errorf("%s paused it again meanwhile, or its row has a newer schema",
-				refused.Row.PausedBy)
+			return PauseChange{}, fmt.Errorf("%s has paused it again in the meantime, or its row has a newer schema: see "+
+				"`lull status`", refused.Row.PausedBy)
 		case err != nil:
-			return PauseChange{}, fmt.Errorf("it may be paused or not, ask status: %w", err)
+			return PauseChange{}, fmt.Errorf("it may be paused or not: see `lull status`: %w", err)
 		}
 		o.audit(journal.Resumed, name, p)
 		return PauseChange{Sink: name, Changed: true, Pause: pauseOf(o.Config.Retry, h)}, nil
 	})
 }
 
-// each does something with the health row of every sink of an order.
+// each calls do with the health row of every sink of an order. doing names the change in errors.
 func (o *pauser) each(ctx context.Context, p PauseOrder, doing string,
 	do func(name string, h shard.Row) (PauseChange, error),
 ) (PauseResult, error) {

@@ -69,7 +69,7 @@ func TestAPauseIsShownUntilItIsResumed(t *testing.T) {
 func TestAPauseThatIsNotOneIsRefused(t *testing.T) {
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		for want, o := range map[string]operate.PauseOrder{
-			"name who asks": {All: true}, "remote, search": {By: "ann"}, "one sink, or all": {By: "ann", All: true, Sink: "search"},
+			"name the operator": {All: true}, "remote, search": {By: "ann"}, "one sink, or all": {By: "ann", All: true, Sink: "search"},
 			`"other"`: {By: "ann", Sink: "other"},
 		} {
 			for _, do := range []func() error{

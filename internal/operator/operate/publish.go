@@ -21,11 +21,12 @@ import (
 // Publication is a list of messages to publish.
 type Publication struct {
 	Messages []queue.Outgoing `json:"messages"`
-	Lane     flight.Lane      `json:"lane,omitempty"` // empty: live, or bulk for resyncs
-	// Run, a ULID, makes all of them events of this resync run, and of Collection if that is set.
+	Lane     flight.Lane      `json:"lane,omitempty"` // if empty, live, or bulk for resyncs
+	// Run, a ULID, makes all messages part of this resync run. With Run, Collection also moves their
+	// events to that collection.
 	Run        string `json:"run,omitempty"`
 	Collection string `json:"collection,omitempty"`
-	// Sink, if set, limits them to this sink of their collections.
+	// Sink, if set, sends the messages only to this sink of their collections.
 	Sink string `json:"sink,omitempty"`
 	// Unchecked also sends messages that break the contract, as an upstream would. They become dead
 	// letters.
@@ -37,23 +38,23 @@ type Published struct {
 	Messages int       `json:"messages"`
 	Events   int       `json:"events"`
 	Refused  []Refusal `json:"refused,omitempty"`
-	// Sent are the events that were sent, the first thousand.
+	// Sent has the events that were sent, at most the first thousand.
 	Sent []SentEvent `json:"sent,omitempty"`
 }
 
 // SentEvent is an event of a message that was sent.
 type SentEvent struct {
-	Message   int         `json:"message"` // the position of its message
+	Message   int         `json:"message"` // the position of the event's message
 	Key       shard.DocID `json:"key,omitempty"`
 	Version   string      `json:"version,omitempty"`
 	Operation string      `json:"operation,omitempty"` // put or delete
-	Skip      string      `json:"skip,omitempty"`      // why the source skips it
-	Invalid   string      `json:"invalid,omitempty"`   // why it becomes a dead letter
+	Skip      string      `json:"skip,omitempty"`      // why the source skips the event
+	Invalid   string      `json:"invalid,omitempty"`   // why the event becomes a dead letter
 }
 
-// Refusal is a message that no queue took, or that breaks the contract.
+// Refusal is a message that no queue accepted, or that breaks the contract.
 type Refusal struct {
-	Message int    `json:"message"` // its position
+	Message int    `json:"message"` // the position of the message
 	Why     string `json:"why"`
 }
 
@@ -113,7 +114,7 @@ func (o *publisher) Publish(ctx context.Context, p Publication) (Published, erro
 // routed returns the message in the form that the publication asks for, and its route. The error
 // says why the message cannot be sent.
 func (o *publisher) routed(p Publication, out queue.Outgoing, run shard.Run) (queue.Outgoing, feed.Route, error) {
-	out = out.Foreign() // receive believes the operator's role (ADR 0057), but an upstream wrote this
+	out = out.Foreign() // receive trusts messages of the operator's role (ADR 0057), but an upstream wrote this message
 	m := queue.Message{Body: out.Body, Attributes: out.Attributes, Sent: o.Clock.Now()}
 	if p.Run != "" {
 		marked, err := feed.Resync(o.Config, o.Sources, m, run, p.Collection)
@@ -131,13 +132,13 @@ func (o *publisher) routed(p Publication, out queue.Outgoing, run shard.Run) (qu
 		return out, to, fmt.Errorf("%s%w", o.decodedBy(m, to.Sink), fault)
 	}
 	if sinks := to.Sinks(); p.Sink != "" && !slices.Contains(sinks, p.Sink) {
-		return out, to, fmt.Errorf("it is not for sink %s, but for %s", p.Sink, strings.Join(sinks, ", "))
+		return out, to, fmt.Errorf("the message is not for sink %s, but for %s", p.Sink, strings.Join(sinks, ", "))
 	}
 	return out, to, nil
 }
 
-// decodedBy names the source that decodes a message which does not name its own. It is empty if the
-// message names one, or if there is only one source.
+// decodedBy says which source decodes a message that names no source. It returns an empty text if
+// the message names a source, or if there is only one source.
 func (o *publisher) decodedBy(m queue.Message, sink string) string {
 	names := slices.Sorted(maps.Keys(o.Config.Sources))
 	by := o.Sources.At(sink).SourceOf(m)
@@ -161,7 +162,7 @@ func sentEvents(message int, results []event.Result) (sent []SentEvent) {
 	return sent
 }
 
-// refusal adds the fix to the reason why no queue takes a message.
+// refusal adds the fix to the reason why no queue accepts a message.
 func refusal(why error) error {
 	if errors.Is(why, queue.ErrTooLarge) {
 		return fmt.Errorf("%w: send the payload by dataref", why)

@@ -9,14 +9,14 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// While a sink is away for long, lull puts its messages off (ADR 0027): each is invisible in its
-// queue for some minutes, without a flight. When the sink is back, nothing makes them visible
-// earlier.
+// While a sink is away for long, lull puts its messages off (ADR 0027): each message is invisible
+// in its queue for some minutes, without a flight. When the sink is back, nothing makes the
+// messages visible earlier.
 
-// putOffUntil returns until when messages may still be invisible, for a sink that takes documents
+// putOffUntil returns until when messages may still be invisible, for a sink that accepts documents
 // again. It is the zero time if the sink was not away for long, or if that time has passed. The row
-// does not say how long a pause was. So after a pause, messages count as put off while the pace
-// grows.
+// does not say how long a pause was. So after a pause, messages count as put off as long as the
+// rate of writes grows.
 func putOffUntil(retry config.Retry, health shard.Row, now shard.Micros) time.Time {
 	until := health.LastWrite.Add(config.AwayMost)
 	if health.LastWrite == 0 || until <= now || shard.Unavailable(health) {
@@ -30,9 +30,9 @@ func putOffUntil(retry config.Retry, health shard.Row, now shard.Micros) time.Ti
 	return until.Time()
 }
 
-// putOff counts the messages of a sink that are invisible in its queues but in none of these
-// flights. It reads at most maxManifests flights. It also counts the messages of flights that it
-// does not or cannot read, so it may count too many, but never too few.
+// putOff counts the messages of a sink that are invisible in its queues but are in none of these
+// flights. It reads at most maxManifests flights. It also counts the messages of the flights that
+// it does not read. So it may count too many messages, but never too few.
 func (o *reporter) putOff(ctx context.Context, sink string, queues []QueueStatus, flights []flight.Stored) (n int) {
 	for _, q := range queues {
 		if q.Sink == sink {

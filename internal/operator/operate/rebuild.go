@@ -16,23 +16,26 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// RebuildOrder asks where a rebuild begins or continues. With From, it asks for its next step.
+// RebuildOrder asks for the cursor with which a rebuild begins or continues. With From, it asks for
+// the next step. The action start uses Collection, Mapping, Settings, Source, Keep, Drop, Rate and
+// DryRun.
 type RebuildOrder struct {
 	Action     rebuild.Action   `json:"action"`
-	Sink       string           `json:"sink,omitempty"`       // needed if several sinks are rebuilt, and for a step
-	Collection shard.Collection `json:"collection,omitempty"` // of start
-	Mapping    json.RawMessage  `json:"mapping,omitempty"`    // of start; empty keeps that of the index in use
-	Settings   json.RawMessage  `json:"settings,omitempty"`   // of start; empty keeps that of the index in use
-	// of start: a resync fills the new index, and then the operator resumes
+	Sink       string           `json:"sink,omitempty"` // needed for a step, and if several sinks are being rebuilt
+	Collection shard.Collection `json:"collection,omitempty"`
+	Mapping    json.RawMessage  `json:"mapping,omitempty"`  // empty for the mapping of the index in use
+	Settings   json.RawMessage  `json:"settings,omitempty"` // empty for the settings of the index in use
+	// Source says that a resync fills the new index. After the resync the operator resumes the
+	// rebuild.
 	Source bool    `json:"source,omitempty"`
-	Keep   int     `json:"keep,omitempty"`    // of start: how many earlier indices stay
-	Drop   bool    `json:"drop,omitempty"`    // of start: delete the index that was in use
+	Keep   int     `json:"keep,omitempty"`    // how many earlier indices stay
+	Drop   bool    `json:"drop,omitempty"`    // delete the index that was in use
 	Allow  *int    `json:"allow,omitempty"`   // how many documents may be left out
-	Rate   float64 `json:"rate,omitempty"`    // of start: documents a second, 0 for no limit
-	DryRun bool    `json:"dry_run,omitempty"` // of start: try the mapping, and change nothing
-	By     string  `json:"by"`                // who asks, for the audit
+	Rate   float64 `json:"rate,omitempty"`    // documents a second of the engine's copy, 0 for no limit
+	DryRun bool    `json:"dry_run,omitempty"` // only try the mapping and the settings
+	By     string  `json:"by"`                // the operator, for the audit
 
-	From  *rebuild.Cursor `json:"from,omitempty"`  // where the step begins; nil to ask for that
+	From  *rebuild.Cursor `json:"from,omitempty"`  // where the step begins; nil asks for this cursor
 	First bool            `json:"first,omitempty"` // the first step of a program
 	Again bool            `json:"again,omitempty"` // the step failed before
 }
@@ -50,8 +53,8 @@ type RebuildProgress struct {
 	rebuild.Progress
 }
 
-// eventual is how old an eventually consistent read of the table may be: AWS says a second,
-// usually.
+// eventual is how old an eventually consistent read of the table may be. AWS says that it is
+// usually less than a second.
 const eventual = 15 * time.Second
 
 // rebuilder rebuilds the indices of sinks.
@@ -72,7 +75,7 @@ func (o *rebuilder) service(name string) (*rebuild.Service, error) {
 	}
 	r, ok := o.Sinks[name].(sink.Rebuilder)
 	if !ok {
-		return nil, inputf("sink %s: a sink of kind %s cannot be rebuilt beside live traffic: resync it into a new one",
+		return nil, inputf("sink %s: a sink of kind %s cannot be rebuilt during live traffic: resync into a new sink",
 			name, o.Config.Sinks[name].Kind)
 	}
 	s := &rebuild.Service{
@@ -83,20 +86,20 @@ func (o *rebuilder) service(name string) (*rebuild.Service, error) {
 			return n == 0 && err == nil, err
 		},
 	}
-	if o.Off > 0 { // a stack elsewhere, whose table is DynamoDB's
+	if o.Off > 0 { // the stack is deployed, so its table is DynamoDB's
 		s.Stale = eventual
 	}
 	return s, nil
 }
 
-// Rebuild does a step of a rebuild, or says where the first one begins.
+// Rebuild does a step of a rebuild, or returns the cursor of the first step.
 func (o *rebuilder) Rebuild(ctx context.Context, r RebuildOrder) (RebuildStep, error) {
 	err := cmp.Or(named(r.By), rated(r.Rate, "documents"),
 		want(r.Keep >= 0 && (r.Allow == nil || *r.Allow >= 0), "keep and allow: want 0 or more"))
 	if err != nil {
 		return RebuildStep{}, err
 	}
-	name, err := o.rebuilt(ctx, r)
+	name, err := o.sinkToRebuild(ctx, r)
 	if err != nil {
 		return RebuildStep{}, err
 	}
@@ -150,14 +153,15 @@ func RebuildJob(ctx context.Context, api API, o RebuildOrder) (j job.Job[rebuild
 	return j, first.Sink, nil
 }
 
-// RebuildResult returns how far a rebuild is that the job of RebuildJob has left, and its error.
+// RebuildResult returns the progress of a rebuild after the job of RebuildJob has ended, and the
+// error of the rebuild.
 func RebuildResult(sink string, s job.State, err error) (RebuildProgress, error) {
 	p, err := rebuild.ResultOf(s, err)
 	return RebuildProgress{sink, p}, kind(err)
 }
 
-// rebuilt returns the sink of an order.
-func (o *rebuilder) rebuilt(ctx context.Context, r RebuildOrder) (string, error) {
+// sinkToRebuild returns the sink of an order.
+func (o *rebuilder) sinkToRebuild(ctx context.Context, r RebuildOrder) (string, error) {
 	if r.From != nil {
 		return r.Sink, o.has(r.Sink)
 	}
@@ -184,7 +188,7 @@ func (o *rebuilder) rebuilt(ctx context.Context, r RebuildOrder) (string, error)
 	return all[0].Sink, nil
 }
 
-// underway knows the rebuilds that are under way.
+// underway finds the rebuilds that are under way.
 type underway struct {
 	layout
 	records

@@ -14,14 +14,14 @@ import (
 type ReconcileOrder struct {
 	Collection shard.Collection `json:"collection"`
 	DryRun     bool             `json:"dry_run,omitempty"`
-	By         string           `json:"by"`             // who asks, for the audit
-	Sink       string           `json:"sink,omitempty"` // must be a sink of the collection; empty for its only one
+	By         string           `json:"by"`             // the operator, for the audit
+	Sink       string           `json:"sink,omitempty"` // a sink of the collection; empty if it has only one
 	From       reconcile.Place  `json:"from,omitzero"`  // Next of the page before
 	// Limit is how many documents and rows the page may have, 1 to 10,000; 0 is 5,000.
 	Limit  int           `json:"limit,omitempty"`
-	Keys   []shard.DocID `json:"keys,omitempty"`   // these documents only, 1,000 at most
-	Sample int           `json:"sample,omitempty"` // so many rows at random, 10,000 at most; 0 for all documents
-	Seen   bool          `json:"seen,omitempty"`   // list every document in the sink, too
+	Keys   []shard.DocID `json:"keys,omitempty"`   // compare only these documents, at most 1,000
+	Sample int           `json:"sample,omitempty"` // compare so many rows at random, at most 10,000; 0 for all documents
+	Seen   bool          `json:"seen,omitempty"`   // also list every document in the sink
 }
 
 // ReconcilePage is a page of a comparison.
@@ -29,7 +29,7 @@ type ReconcilePage struct {
 	reconcile.Report
 	Lines []ReconcileLine  `json:"lines,omitempty"`
 	Seen  []ReconcileCopy  `json:"seen,omitempty"`
-	Next  *reconcile.Place `json:"next,omitempty"` // where the next page begins, absent at the end
+	Next  *reconcile.Place `json:"next,omitempty"` // where the next page begins; nil at the end
 	// Unknown says that no setting names the collection.
 	Unknown bool `json:"unknown,omitempty"`
 }
@@ -46,9 +46,9 @@ type ReconcileLine struct {
 	Key        shard.DocID `json:"key"`
 	Difference string      `json:"difference"` // behind, undone, missing, older, other_class, stranger, changed
 	Outcome    string      `json:"outcome"`    // raised, reasserted, resync, later, failed, left, in_motion
-	Committed  string      `json:"committed"`  // by the row: order key in print, "" for none
-	InSink     string      `json:"in_sink"`    // order key in print, "" for no document
-	Version    string      `json:"version"`    // the newer of the two, for people
+	Committed  string      `json:"committed"`  // the row's committed order key in print, "" for none
+	InSink     string      `json:"in_sink"`    // the order key in the sink in print, "" for no document
+	Version    string      `json:"version"`    // the newer version of these two, for people
 	Error      string      `json:"error,omitempty"`
 }
 
@@ -65,8 +65,8 @@ type comparer struct {
 	Sources *source.Set
 }
 
-// Reconcile compares a page of a collection with its rows and repairs the differences that need
-// nothing from the source.
+// Reconcile compares a page of a collection with its rows. It repairs the differences that can be
+// repaired without the source.
 func (o *comparer) Reconcile(ctx context.Context, r ReconcileOrder) (ReconcilePage, error) {
 	name, err := o.auditedSink(r.Collection, r.Sink)
 	limit, wrong := limited(r.Limit, reconcile.MaxPage/2, reconcile.MaxPage)

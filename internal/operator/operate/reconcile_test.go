@@ -73,7 +73,7 @@ func TestReconcileRefusesWhatItCannotCompare(t *testing.T) {
 		}{
 			"no collection":          {order{By: "me"}, "collection: ", operate.ErrInput},
 			"a name that is not one": {order{Collection: "a#b", By: "me"}, "collection: ", operate.ErrInput},
-			"nobody who asks":        {order{Collection: "content"}, "by: name who asks", operate.ErrInput},
+			"nobody who asks":        {order{Collection: "content"}, "by: name the operator", operate.ErrInput},
 			"a limit below zero":     {order{Collection: "content", By: "me", Limit: -1}, "limit -1", operate.ErrInput},
 			"a sample below zero":    {order{Collection: "content", By: "me", Sample: -1}, "sample -1", operate.ErrInput},
 			"too many documents": {

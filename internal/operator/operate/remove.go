@@ -13,14 +13,14 @@ import (
 // RemoveOrder names documents that the sink has and the source lacks.
 type RemoveOrder struct {
 	Collection shard.Collection `json:"collection"`
-	Documents  []ReconcileCopy  `json:"documents"`      // as an audit has seen them
-	Sink       string           `json:"sink,omitempty"` // of a collection that has several
-	Run        string           `json:"run"`            // of the repair, a ULID: it makes the delete newer than the copy
+	Documents  []ReconcileCopy  `json:"documents"`      // the documents as Reconcile has seen them
+	Sink       string           `json:"sink,omitempty"` // the sink, if the collection has several
+	Run        string           `json:"run"`            // the resync run of the repair, a ULID: it makes the delete newer
 	DryRun     bool             `json:"dry_run,omitempty"`
-	By         string           `json:"by"` // who asks, for the audit
+	By         string           `json:"by"` // the operator, for the audit
 }
 
-// Removal is the outcome for one document; in a dry run, the expected one.
+// Removal is the outcome for one document. In a dry run it is the expected outcome.
 type Removal struct {
 	Key     shard.DocID `json:"key"`
 	Outcome string      `json:"outcome"` // removed, changed, in_motion, failed
@@ -30,7 +30,7 @@ type Removal struct {
 // The outcomes of a removal.
 const (
 	removed  = "removed"
-	changed  = "changed" // it differs from what the audit saw, so something else writes it
+	changed  = "changed" // the document has changed since it was seen, so another writer has it
 	inMotion = string(reconcile.Moving)
 	failed   = string(reconcile.Failed)
 )
@@ -47,8 +47,8 @@ const maxRemove = 1000
 type remover struct{ engines }
 
 // Remove deletes documents from the sink that the source does not have. It skips a document that
-// changed since the audit saw it, or that is in motion. The delete is committed as a version just
-// above the one seen, so it never removes anything newer.
+// has changed since Reconcile saw it, or that is in motion. The delete is committed as a version
+// just above the version that was seen, so it never removes a newer version.
 func (o *remover) Remove(ctx context.Context, r RemoveOrder) (Removed, error) {
 	name, err := o.auditedSink(r.Collection, r.Sink)
 	run, wrong := runOf(r.Run)
@@ -62,7 +62,7 @@ func (o *remover) Remove(ctx context.Context, r RemoveOrder) (Removed, error) {
 		if seen.Key.Collection() != r.Collection || o.Config.SinkOf(seen.Key) != name {
 			return done, inputf("documents: %s is not of collection %s in sink %s", seen.Key, r.Collection, name)
 		}
-		outcome, err := became(removed, o.reconciler(name).Bury(ctx, reconcile.Burial{
+		outcome, err := outcomeOf(removed, o.reconciler(name).Bury(ctx, reconcile.Burial{
 			Doc: seen.Key, By: r.By, DryRun: r.DryRun,
 			Why: "the source does not have it, and the sink had " + seen.OrderKey,
 			Key: func(row shard.Row, c shard.InSink) (shard.OrderKey, error) { return o.removal(row, c, seen, run) },
@@ -79,14 +79,16 @@ func (o *remover) Remove(ctx context.Context, r RemoveOrder) (Removed, error) {
 	return done, nil
 }
 
-// spared is an error that leaves a document unchanged. It is the outcome that the caller lists.
-type spared string
+// unchanged is an error with which a document is left unchanged. Its text is the outcome that the
+// caller lists.
+type unchanged string
 
-func (s spared) Error() string { return "the outcome is " + string(s) }
+func (s unchanged) Error() string { return "the outcome is " + string(s) }
 
-// became converts the result of [reconcile.Service.Bury] to an outcome: done if it succeeded.
-func became(done string, err error) (string, error) {
-	var why spared
+// outcomeOf converts the result of [reconcile.Service.Bury] to an outcome. If Bury succeeded, the
+// outcome is done.
+func outcomeOf(done string, err error) (string, error) {
+	var why unchanged
 	switch {
 	case err == nil:
 		return done, nil
@@ -106,20 +108,20 @@ func (o *remover) removal(row shard.Row, c shard.InSink, seen ReconcileCopy, run
 	}
 	was := max(row.Committed, ours)
 	if parts, err := was.Parts(); err == nil && parts.Run == run && row.CommittedOp == shard.Delete {
-		return row.Committed, nil // this run did it
+		return row.Committed, nil // this run has deleted the document already
 	}
 	k, err := o.removalKey(seen.Key.Collection(), was, run)
 	switch {
-	case err != nil, row.Pending == k: // an earlier try began it
+	case err != nil, row.Pending == k: // an earlier try began the delete
 		return k, err
 	case c.Key != ours || int64(c.Fence) != seen.Fence && c.Key != "", row.Pending > row.Committed:
-		return "", spared(changed)
+		return "", unchanged(changed)
 	}
 	return k, nil
 }
 
-// removalKey returns the version that lull has, as an event of this run. A document that lull did
-// not write has no version. Its delete is below every event.
+// removalKey returns the order key of the version that lull has, as an event of this run. A
+// document that lull did not write has no version. Its delete gets a key below every event.
 func (o *remover) removalKey(c shard.Collection, was shard.OrderKey, run shard.Run) (shard.OrderKey, error) {
 	if was == "" {
 		first, err := o.firstVersion(c, 0)
@@ -135,7 +137,7 @@ func (o *remover) removalKey(c shard.Collection, was shard.OrderKey, run shard.R
 	parts.Run, parts.Digest = run, shard.Digest{7: 1}
 	k, err := shard.NewOrderKey(parts)
 	if err == nil && k <= was {
-		err = fmt.Errorf("its version is of a later run, %s", was)
+		err = fmt.Errorf("its version belongs to a later resync run, %s", was)
 	}
 	return k, err
 }

@@ -25,7 +25,7 @@ type ArchiveRange struct {
 }
 
 func (r ArchiveRange) check() error {
-	return want(!r.From.IsZero() && r.From.Before(r.To) && r.To.Year() <= 9999, "from, to: want a time and a later one")
+	return want(!r.From.IsZero() && r.From.Before(r.To) && r.To.Year() <= 9999, "from, to: want a time and a later time")
 }
 
 // ReplayOrder is the next step of a replay.
@@ -34,10 +34,10 @@ type ReplayOrder struct {
 	Collection shard.Collection `json:"collection,omitempty"`
 	Source     string           `json:"source,omitempty"`
 	Run        string           `json:"run"`              // a ULID, the same for all steps
-	Cursor     string           `json:"cursor,omitempty"` // of the step before; empty for the first step
+	Cursor     string           `json:"cursor,omitempty"` // Next of the step before; empty for the first step
 	Limit      int              `json:"limit,omitempty"`  // how many messages at most, 1 to 500; 0 is 500
 	DryRun     bool             `json:"dry_run,omitempty"`
-	By         string           `json:"by"` // who asks, for the audit
+	By         string           `json:"by"` // the operator, for the audit
 }
 
 // ReplayStep is the result of one step.
@@ -54,7 +54,7 @@ type replayer struct {
 	Journal journal.Journal
 }
 
-// checkReplay refuses an order that no step can follow.
+// checkReplay refuses an order that no step can carry out.
 func (o *replayer) checkReplay(r ReplayOrder) error {
 	_, known := o.Config.Sources[r.Source]
 	_, wrong := runOf(r.Run)
@@ -62,7 +62,7 @@ func (o *replayer) checkReplay(r ReplayOrder) error {
 		want(known || r.Source == "", "source %q: there is no such source", r.Source), filtered(r.Collection))
 }
 
-// Archived adds up what the archive has of a time.
+// Archived adds up the messages and bytes that the archive has in a time range.
 func (o *replayer) Archived(ctx context.Context, r ReplayOrder) (archive.Size, error) {
 	if err := o.checkReplay(r); err != nil {
 		return archive.Size{}, err
@@ -103,31 +103,33 @@ func (o *replayer) Replay(ctx context.Context, r ReplayOrder) (ReplayStep, error
 // archives returns an error if the stack has no archive.
 func (o *replayer) archives() error {
 	return want(o.Archive != nil,
-		"archive.keep: nothing is archived here: set it to how long, such as 14d, and deploy")
+		"archive.keep: this stack has no archive: set it to how long messages are kept, such as 14d, and deploy")
 }
 
 // ReplayCursor is where the next step of the job begins.
 type ReplayCursor struct {
-	ArchiveRange        // of the first run of the command: "2h" means another time later
+	ArchiveRange        // the range when the job began, because "2h" later means another time
 	Run          string `json:"run"`
 	Measured     bool   `json:"measured,omitempty"`
-	At           string `json:"at,omitempty"` // in the archive
+	At           string `json:"at,omitempty"` // the place in the archive
 }
 
-// ReplayLine is what a replay has to say: first how much the archive has, and then each fault.
+// ReplayLine is a line of the answer of a replay: first the size of the archive, and then each
+// fault.
 type ReplayLine struct {
 	Archive *archive.Size `json:"archive,omitempty"`
 	*replay.Fault
 }
 
-// The counts of a replay are the outcomes of events, and these.
+// The counts of a replay are the outcomes of events, and these two.
 const (
 	replayedMessages = "messages sent"
 	replayedBroken   = "unreadable objects"
 )
 
-// ReplayJob sends the messages of a time again, step by step. from and to are the time as the
-// operator wrote it. An order's Cursor and Limit do not matter; rate is as in [job.Runner].
+// ReplayJob returns a job that sends the messages of a time range again. from and to are the range
+// as the operator wrote it. The job ignores the Cursor and the Limit of the order. rate is as in
+// [job.Runner].
 func ReplayJob(api API, o ReplayOrder, from, to string, rate float64) job.Job[ReplayCursor, ReplayLine] {
 	if o.Limit = replay.MaxStep; rate > 0 {
 		o.Limit = max(1, min(replay.MaxStep, int(rate)))
@@ -147,7 +149,7 @@ func ReplayJob(api API, o ReplayOrder, from, to string, rate float64) job.Job[Re
 		Step: func(ctx context.Context, at ReplayCursor, s *job.Step[ReplayLine]) (ReplayCursor, bool, error) {
 			o := o
 			o.ArchiveRange, o.Run, o.Cursor = at.ArchiveRange, at.Run, at.At
-			if !at.Measured { // a step of its own: nothing is sent before the operator has seen the cost
+			if !at.Measured { // a separate step, so that the operator sees the cost before messages are sent
 				size, err := api.Archived(ctx, o)
 				s.Expect(size.Messages)
 				s.Say(ReplayLine{Archive: &size})
@@ -177,9 +179,9 @@ func ReplayJob(api API, o ReplayOrder, from, to string, rate float64) job.Job[Re
 type Replayed struct {
 	ArchiveRange
 	Run      string         `json:"run"`
-	Messages int            `json:"messages"` // that were read
-	Sent     int            `json:"sent"`     // messages
-	Events   map[string]int `json:"events"`   // by outcome
+	Messages int            `json:"messages"` // messages that were read
+	Sent     int            `json:"sent"`     // messages that were sent
+	Events   map[string]int `json:"events"`   // events, by outcome
 	Broken   int            `json:"unreadable_objects"`
 }
 

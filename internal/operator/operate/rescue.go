@@ -20,7 +20,7 @@ type Rescued struct {
 	ID flight.ID `json:"id"`
 }
 
-// rescuer starts flights from the manifests of stuck ones.
+// rescuer starts flights from the manifests of stuck flights.
 type rescuer struct {
 	layout
 
@@ -34,7 +34,7 @@ type rescuer struct {
 	Journal  journal.Journal
 }
 
-// Rescue starts a flight from the manifest of a stuck one.
+// Rescue starts a flight from the manifest of a stuck flight.
 func (o *rescuer) Rescue(ctx context.Context, id flight.ID) (r Rescued, err error) {
 	m, err := o.Flights.Get(ctx, id)
 	if errors.Is(err, flight.ErrNotFound) {

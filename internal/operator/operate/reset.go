@@ -10,12 +10,12 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// ResetOrder names the version from which on a document accepts events again.
+// ResetOrder names the lowest version of a document that is accepted again.
 type ResetOrder struct {
 	Key   shard.DocID `json:"key"`
-	To    string      `json:"to"`              // the upstream's version, which is accepted again itself
-	Epoch *uint32     `json:"epoch,omitempty"` // of that version; nil for the epoch of the committed version
-	By    string      `json:"by,omitempty"`    // for the audit
+	To    string      `json:"to"`              // the lowest version that is accepted again, as the upstream writes it
+	Epoch *uint32     `json:"epoch,omitempty"` // the epoch of To; nil for the epoch of the committed version
+	By    string      `json:"by,omitempty"`    // the operator, for the audit
 }
 
 // Resetted says what a reset changed.
@@ -24,17 +24,16 @@ type Resetted struct {
 	Version  string      `json:"version"`   // the version that was committed, as the upstream writes it
 	OrderKey string      `json:"order_key"` // the same version as an order key
 	To       string      `json:"to"`
-	// GivenBack says that the reset only accepts one version again, which an earlier reset took
-	// back.
+	// GivenBack says that this reset only accepts one version again, which an earlier reset withdrew.
 	GivenBack bool `json:"given_back,omitempty"`
-	// Forgotten are versions below To that earlier resets took back and that the row no longer
+	// Forgotten has the versions below To that earlier resets withdrew and that the row no longer
 	// lists. They are stale, until a reset to one of them or below it.
 	Forgotten []string `json:"forgotten,omitempty"`
 	// Others are the results for the other sinks of the collection, if the key names no sink.
 	Others []Resetted `json:"others,omitempty"`
 }
 
-// errBusy says that the document is in motion, so the reset has to be tried later.
+// errBusy says that the document is in motion, so that the operator has to try the reset later.
 var errBusy = errors.New("nothing was changed")
 
 // resetter resets documents.
@@ -45,15 +44,15 @@ type resetter struct {
 	Journal journal.Journal
 }
 
-// Reset makes the versions of a document from To on new again (design section 5, RESET). It is
+// Reset accepts the versions of a document from To on again (design section 5, RESET). It is
 // refused while the document is in motion, or if To is not below the committed version. The
-// document stays in the sink until the upstream sends one of those versions. The committed version
-// is taken back: it is not accepted again until a reset names exactly that version as To.
+// document stays in the sink until the upstream sends one of the accepted versions. The committed
+// version is withdrawn: it is accepted again only after a reset names exactly this version as To.
 func (o *resetter) Reset(ctx context.Context, r ResetOrder) (Resetted, error) {
 	if err := named(r.By); err != nil {
 		return Resetted{}, err
 	}
-	// A sink that was away may not have the version at all.
+	// A sink that was away may not have the absurd version.
 	all, err := eachRow(o.layout, r.Key, func(row shard.DocID) (Resetted, error) {
 		r.Key = row
 		return o.reset(ctx, r)
@@ -82,17 +81,17 @@ func (o *resetter) reset(ctx context.Context, r ResetOrder) (Resetted, error) {
 	w, says := shard.Reset(row, floor, now), "versions from %s on are accepted again"
 	given := floor > row.Committed
 	if given {
-		w, says = shard.GiveBack(row, floor), "version %s, which was taken back, is accepted again"
+		w, says = shard.GiveBack(row, floor), "version %s, which was withdrawn, is accepted again"
 	}
 	want := w.Apply(row)
 	_, err = table.Ensure(ctx, w, func(r shard.Row) bool {
 		return r.Committed == want.Committed && r.TakenBack == want.TakenBack
 	})
 	if _, refused := shard.AsRefused(err); refused {
-		return Resetted{}, fmt.Errorf("reset %s: its row changed meanwhile, try again: %w", r.Key, errBusy)
+		return Resetted{}, fmt.Errorf("reset %s: its row changed in the meantime, try again: %w", r.Key, errBusy)
 	}
 	if err != nil {
-		return Resetted{}, fmt.Errorf("reset %s: it may be reset or not, ask explain: %w", r.Key, err)
+		return Resetted{}, fmt.Errorf("reset %s: it may be reset or not: see `lull explain`: %w", r.Key, err)
 	}
 	out := Resetted{
 		Key: r.Key, Version: row.Committed.VersionText(), OrderKey: row.Committed.String(), To: floor.VersionText(),
@@ -112,8 +111,8 @@ func (o *resetter) reset(ctx context.Context, r ResetOrder) (Resetted, error) {
 	return out, nil
 }
 
-// forgotten returns the versions that were taken back and that the row no longer lists after the
-// reset. It leaves out the version of the floor, which the operator wants accepted.
+// forgotten returns the withdrawn versions that the row no longer lists after the reset. It leaves
+// out the version of the floor, which the operator wants to be accepted.
 func forgotten(was, is shard.Row, floor shard.OrderKey) (versions []string) {
 	for _, k := range was.TakenBack.Keys() {
 		if k < floor && !is.TakenBack.Has(k) {
@@ -123,7 +122,8 @@ func forgotten(was, is shard.Row, floor shard.OrderKey) (versions []string) {
 	return versions
 }
 
-// resetFloor returns the order key that the row is to have as committed, or why it cannot be reset.
+// resetFloor returns the order key that becomes the committed one, or an error that says why the
+// row cannot be reset.
 func resetFloor(row shard.Row, r ResetOrder, now shard.Micros) (shard.OrderKey, error) {
 	switch {
 	case row.Foreign():
@@ -156,7 +156,7 @@ func resetFloor(row shard.Row, r ResetOrder, now shard.Micros) (shard.OrderKey, 
 		for _, k := range row.TakenBack.Keys() {
 			taken = append(taken, k.VersionText())
 		}
-		return "", fmt.Errorf("%d versions of it were taken back already, and the row remembers no more: accept one of "+
+		return "", fmt.Errorf("%d versions of it were withdrawn already, and the row remembers no more: accept one of "+
 			"them again with --to (%s), or raise the epoch of the source", len(taken), strings.Join(taken, ", "))
 	}
 	return floor, nil

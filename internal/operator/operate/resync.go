@@ -15,8 +15,8 @@ type ResyncOrder struct {
 	Input      string `json:"input"`                // the name of the export
 	Run        string `json:"run,omitempty"`        // a ULID that the operator has chosen
 	Source     string `json:"source,omitempty"`     // the source that decodes the messages
-	Collection string `json:"collection,omitempty"` // where to write instead; empty for the events' own
-	Sink       string `json:"sink,omitempty"`       // the only one of the collection's sinks; empty for all
+	Collection string `json:"collection,omitempty"` // the collection to write to; empty for the events' own collections
+	Sink       string `json:"sink,omitempty"`       // the one sink to resync; empty for all sinks of the collection
 	Group      string `json:"group,omitempty"`      // the message group of messages that name none
 }
 
@@ -28,19 +28,19 @@ type ResyncCursor struct {
 
 // The counts of a resync.
 const (
-	ResyncSent    = "sent" // messages
-	ResyncEvents  = "events"
-	ResyncRefused = "refused" // messages
+	ResyncSent    = "sent"    // messages that were sent
+	ResyncEvents  = "events"  // events of these messages
+	ResyncRefused = "refused" // messages that were refused
 )
 
 // PublishBatch is how many messages are published with one request.
 const PublishBatch = 100
 
-// notOfID are the characters that the id of a job does not have.
+// notOfID matches the characters that the id of a job cannot have.
 var notOfID = regexp.MustCompile(`[^A-Za-z0-9_.-]`)
 
-// ResyncJob publishes an export again, step by step. run is the ULID of a run that begins; rate is
-// as in [job.Runner].
+// ResyncJob returns a job that publishes an export again. run is the ULID of the resync run, if the
+// job begins. rate is as in [job.Runner].
 func ResyncJob(api API, o ResyncOrder, in *feed.Reader, run string, rate float64) job.Job[ResyncCursor, Refusal] {
 	limit := PublishBatch
 	if rate > 0 {
@@ -71,7 +71,7 @@ func ResyncJob(api API, o ResyncOrder, in *feed.Reader, run string, rate float64
 			s.Count(ResyncEvents, done.Events)
 			s.Count(ResyncRefused, len(done.Refused))
 			for _, r := range done.Refused {
-				s.Say(Refusal{Message: at.Messages + r.Message + 1, Why: r.Why}) // as people count lines
+				s.Say(Refusal{Message: at.Messages + r.Message + 1, Why: r.Why}) // counted from 1
 			}
 			s.Did(len(batch))
 			s.Expect(export.Expected())

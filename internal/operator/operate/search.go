@@ -16,11 +16,11 @@ import (
 // documents reads documents from the sinks.
 type documents struct{ engines }
 
-// Document is a document as its sink holds it.
+// Document is a document as its sink has it.
 type Document struct {
 	ID         string          `json:"id"`
 	Collection string          `json:"collection"`
-	Sink       string          `json:"sink,omitempty"` // the sink that holds it; empty if the question names it
+	Sink       string          `json:"sink,omitempty"` // the sink that has the document; empty if the question names it
 	Version    string          `json:"version"`
 	OrderKey   string          `json:"order_key"`
 	Fence      int64           `json:"fence"`
@@ -72,15 +72,15 @@ type Search struct {
 	Text       string           `json:"text"`
 	Field      string           `json:"field,omitempty"`      // with dots between nested names; empty for all
 	Collection shard.Collection `json:"collection,omitempty"` // empty for all
-	Prefix     bool             `json:"prefix,omitempty"`     // the last word may be the beginning of one
+	Prefix     bool             `json:"prefix,omitempty"`     // the last word may be the beginning of a word
 	Limit      int              `json:"limit,omitempty"`      // hits of each sink, 1 to 1,000; 0 is 10
 }
 
-// Found is the result of a search: the best hit of each sink, then the second best of each, and so
-// on.
+// Found is the result of a search. First come the best hits of all sinks, then the second best
+// hits, and so on.
 type Found struct {
 	Hits []Document `json:"hits"`
-	More bool       `json:"more,omitempty"` // there are more than the limit
+	More bool       `json:"more,omitempty"` // there are more hits than the limit
 	// Notes name the sinks that were not searched, and why.
 	Notes []string `json:"notes,omitempty"`
 }
@@ -101,7 +101,7 @@ func (o *documents) Search(ctx context.Context, q Search) (Found, error) {
 	var lists [][]Document
 	seen := map[shard.DocID]bool{} // a document in several sinks is listed once
 	var failed []error
-	for _, name := range o.searched(q.Collection) {
+	for _, name := range o.sinksToSearch(q.Collection) {
 		list, err := o.searchIn(ctx, name, sink.Query{
 			Text: q.Text, Field: q.Field, Collection: q.Collection, Prefix: q.Prefix, Limit: limit + 1,
 		})
@@ -131,9 +131,8 @@ func (o *documents) Search(ctx context.Context, q Search) (Found, error) {
 
 func (d Document) key() shard.DocID { return shard.DocID(d.Collection + "#" + d.ID) }
 
-// searched returns the sinks to search: the first sink of the collection, or all sinks if it is
-// empty.
-func (o *documents) searched(c shard.Collection) []string {
+// sinksToSearch returns the first sink of the collection, or all sinks if the collection is empty.
+func (o *documents) sinksToSearch(c shard.Collection) []string {
 	if c != "" {
 		return o.Config.SinksFor(string(c))[:1]
 	}

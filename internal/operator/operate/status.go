@@ -15,11 +15,11 @@ import (
 type Status struct {
 	Queues    []QueueStatus    `json:"queues"`
 	Sinks     []SinkStatus     `json:"sinks"`
-	Enrichers []EnricherStatus `json:"enrichers,omitempty"` // of the collections that have one
-	Letters   int              `json:"dead_letters"`        // parked ones
-	Flights   int              `json:"flights"`             // manifests
-	// Scheduled counts the events that wait for their time. An event spends its last quarter of an
-	// hour in a queue, and then counts as a delayed message instead.
+	Enrichers []EnricherStatus `json:"enrichers,omitempty"` // one for each collection that has an enricher
+	Letters   int              `json:"dead_letters"`        // number of parked dead letters
+	Flights   int              `json:"flights"`             // number of manifests
+	// Scheduled counts the events that wait for their time. In its last quarter of an hour an event
+	// waits in a queue, and then counts as a delayed message instead.
 	Scheduled int  `json:"scheduled"`
 	Capped    bool `json:"capped,omitempty"` // the counts are at least this many
 	// Rebuilds are the rebuilds under way.
@@ -35,12 +35,12 @@ type Status struct {
 // QueueStatus counts the messages of a queue, approximately on AWS.
 type QueueStatus struct {
 	Queue    string `json:"queue"`
-	Sink     string `json:"sink"` // whose queue it is
+	Sink     string `json:"sink"` // the sink that the queue belongs to
 	Visible  int    `json:"visible"`
 	InFlight int    `json:"in_flight"`
 	Delayed  int    `json:"delayed"`
-	// Wrong lists how the queue differs from the settings, with the fix for each. Status.Wrong
-	// contains it, too.
+	// Wrong lists how the queue differs from the settings, with the fix for each. Status.Wrong also
+	// has these texts.
 	Wrong []string `json:"-"`
 }
 
@@ -49,9 +49,9 @@ type SinkStatus struct {
 	Sink      string    `json:"sink"`
 	Open      bool      `json:"open"` // nothing is claimed
 	OpenUntil time.Time `json:"open_until,omitzero"`
-	Since     time.Time `json:"since,omitzero"`  // about when it opened first; zero if it is not open
-	Level     int64     `json:"level,omitempty"` // how often it opened in a row
-	Rate      float64   `json:"rate,omitempty"`  // documents a second that may go to it; 0 for no limit
+	Since     time.Time `json:"since,omitzero"`  // about when the circuit breaker first opened; zero if it is closed
+	Level     int64     `json:"level,omitempty"` // how often the circuit breaker opened in a row
+	Rate      float64   `json:"rate,omitempty"`  // how many documents a second lull writes to the sink; 0 for no limit
 	// Growing says that Rate limits the sink after a pause or an outage, and doubles every few
 	// seconds. Otherwise Rate exists because the sink throttles.
 	Growing bool `json:"growing,omitempty"`
@@ -60,14 +60,14 @@ type SinkStatus struct {
 	Ceiling   float64 `json:"ceiling,omitempty"`
 	AtCeiling bool    `json:"at_ceiling,omitempty"`
 	Pause     *Pause  `json:"pause,omitempty"` // nil if not paused
-	// Cause is the last reason why the sink did not take every document. It contains an error class
-	// and names, never content. It is empty once the sink is healthy and no longer slowed.
+	// Cause is the last reason why the sink did not accept every document. It contains an error class
+	// and names, never content. It is empty if the sink is healthy and its rate is not limited.
 	Cause string `json:"cause,omitempty"`
-	// PutOff is the most messages that may be invisible in its queues, outside any flight, because
-	// the sink is or was away. It is 0 for a healthy sink.
+	// PutOff is the largest number of messages that may be invisible in the sink's queues, outside any
+	// flight, because the sink is or was away. It is 0 for a healthy sink.
 	PutOff int `json:"put_off,omitempty"`
-	// PutOffUntil is the time by which the last of them is received again. It is zero until the
-	// sink is back.
+	// PutOffUntil is the time by which the last of these messages is received again. It is zero until
+	// the sink accepts documents again.
 	PutOffUntil time.Time `json:"put_off_until,omitzero"`
 }
 
@@ -176,7 +176,7 @@ func (o *reporter) health(ctx context.Context, s *Status) error {
 		h, run, ceiling := next(), next(), o.Config.Ceiling(name)
 		p, until, cause := pauseOf(o.Config.Retry, h), putOffUntil(o.Config.Retry, h, now), h.LastError
 		if h.OpenUntil == 0 && until.IsZero() && shard.Pace(h, now) == 0 {
-			cause = "" // the incident is over
+			cause = "" // the sink is healthy again
 		}
 		s.Sinks = append(s.Sinks, SinkStatus{
 			Cause: cause, PutOffUntil: until,

@@ -14,17 +14,17 @@ type UnsearchableQuery struct {
 	Sink       string           `json:"sink,omitempty"`
 }
 
-// Unsearchable counts the documents of a collection of which the engine did not index some values,
-// so that searches do not find them.
+// Unsearchable counts the documents of a collection with values that the engine did not index, so
+// that searches do not find these values.
 type Unsearchable struct {
 	// Known says that the engine can be asked.
 	Known     bool          `json:"known"`
 	Documents int64         `json:"documents"`
-	Some      []shard.DocID `json:"some,omitempty"`   // ten at most
-	Fields    []string      `json:"fields,omitempty"` // of those, as far as they look like names
+	Some      []shard.DocID `json:"some,omitempty"`   // at most ten of the documents
+	Fields    []string      `json:"fields,omitempty"` // the fields of these values, if they look like names
 }
 
-// Unsearchable asks the sink.
+// Unsearchable asks the sink which documents have values that a search does not find.
 func (o *comparer) Unsearchable(ctx context.Context, q UnsearchableQuery) (u Unsearchable, err error) {
 	name, err := o.auditedSink(q.Collection, q.Sink)
 	if err != nil {

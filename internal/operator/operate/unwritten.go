@@ -18,8 +18,8 @@ type Unwritten struct {
 	Version   string `json:"version"`
 	From      string `json:"from"`      // "held" for a message in a flight, or "dead" for a dead letter
 	Operation string `json:"operation"` // put or delete
-	// Document is the document that the sink would get. It is empty for a delete, and if Why says
-	// why it is unknown.
+	// Document is the document that the sink would get. It is empty for a delete, and if the document
+	// is unknown. Then Why says why.
 	Document json.RawMessage `json:"document,omitempty"`
 	Why      string          `json:"why,omitempty"`
 }
@@ -97,7 +97,7 @@ func (o *unwritten) unwritten(m queue.Message, key shard.DocID, at shard.OrderKe
 		switch {
 		case e.Op == event.Delete:
 		case e.DataRef != "":
-			u.Why = "the payload is by reference, and is fetched when it is written"
+			u.Why = "the message refers to the payload, which is fetched when it is written"
 		default:
 			document, err := o.Sources.Document(m, e)
 			if u.Document = document; err != nil {

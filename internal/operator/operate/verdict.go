@@ -19,13 +19,13 @@ type evidence struct {
 	planned     []ScheduledEvent
 	sink        sinkAnswer
 	away        bool      // messages wait in the queue undecoded, because the sink is away for long
-	undecoded   int       // messages in its sink's queues, which may be about any document
+	undecoded   int       // number of messages in the sink's queues, which may be about any document
 	putOff      time.Time // until when messages may be put off after the sink is back; see putOffUntil
-	ahead       string
+	ahead       string    // why the committed version is far too high; empty if it is not
 	now         shard.Micros
 	timing      shard.Timing
 	visibility  time.Duration
-	patience    time.Duration // how late a flight may come
+	patience    time.Duration // how late the turn of a flight may be
 	ceiling     int64         // maxDocumentsPerSecond in thousandths, 0 for no limit
 	collection  shard.Collection
 }
@@ -40,7 +40,8 @@ type sinkAnswer struct {
 	at      time.Time
 }
 
-// listed returns the state by the table alone. A list shows it, and [evidence.verdict] begins with it.
+// listed returns the state that the table alone shows. Lists show this state, and
+// [evidence.verdict] begins with it.
 func (e *evidence) listed() State {
 	r := e.row
 	if !r.Exists() {
@@ -89,7 +90,8 @@ func (e *evidence) listedRowless() State {
 	return StateNobody
 }
 
-// verdict returns the state, and a few sentences that say why the document is as fresh as it is.
+// verdict returns the state of the document, and a few sentences that say why the document is in
+// it.
 func (e *evidence) verdict() (State, string) {
 	listed := e.listed()
 	decide := e.resting
@@ -145,7 +147,7 @@ func (e *evidence) paused() string {
 	return text + ", until `lull resume`"
 }
 
-// onItsWay is for a row with a pending version.
+// onItsWay returns the verdict for a row with a pending version.
 func (e *evidence) onItsWay() (State, string) {
 	r, k := e.row, e.row.Pending
 	v := k.VersionText()
@@ -232,7 +234,7 @@ func (e *evidence) onItsWay() (State, string) {
 		waited.Round(100*time.Millisecond), e.timing.Quiet, e.timing.MaxWait)
 }
 
-// again says how a message without a flight comes back.
+// again says when a message without a flight is received again.
 func (e *evidence) again() string {
 	if e.away {
 		return "its sink is away for long, and its message waits in the queue, for a third of the outage and at most four " +
@@ -268,7 +270,7 @@ func (e *evidence) due(k shard.OrderKey) time.Time {
 	return time.Time{}
 }
 
-// rowless is for a document without a row.
+// rowless returns the verdict for a document without a row.
 func (e *evidence) rowless(listed State) (State, string) {
 	last := func() Letter { return e.letters[len(e.letters)-1] }
 	switch {
@@ -301,7 +303,7 @@ func (e *evidence) rowless(listed State) (State, string) {
 	return listed, text
 }
 
-// plans says what is scheduled.
+// plans says which versions are scheduled.
 func (e *evidence) plans() string {
 	if len(e.planned) == 0 {
 		return ""
@@ -316,7 +318,7 @@ func (e *evidence) plans() string {
 
 func (e *evidence) unasked() string { return "The sink was not asked (" + e.sink.why + ")." }
 
-// resting is for a row that has nothing pending.
+// resting returns the verdict for a row without a pending version.
 func (e *evidence) resting(listed State) (State, string) {
 	r := e.row
 	switch {
@@ -391,7 +393,7 @@ func (e *evidence) compare() (State, string) {
 	return StateFresh, fmt.Sprintf("It is fresh: version %s is in the sink since %s, and %s.", v, at, newer)
 }
 
-// dead is for a row whose newest version is a dead letter.
+// dead returns the sentence for a row whose newest version is a dead letter.
 func (e *evidence) dead(listed State, newest *Letter) string {
 	r := e.row
 	now, then := "Nothing is in the sink",

@@ -12,7 +12,7 @@ import (
 type CheckOrder struct {
 	Collection shard.Collection `json:"collection"`
 	Messages   []queue.Outgoing `json:"messages"`
-	Sink       string           `json:"sink,omitempty"` // of a collection that has several
+	Sink       string           `json:"sink,omitempty"` // the sink, if the collection has several
 	// Versions compares only versions, for an engine whose mapping or pipeline changes the
 	// documents.
 	Versions bool `json:"versions,omitempty"`
@@ -28,14 +28,14 @@ type Checked struct {
 // CheckedEvent is the newest event of a document in its page, or an event that is invalid or
 // skipped.
 type CheckedEvent struct {
-	Message int         `json:"message"` // the position of its message
+	Message int         `json:"message"` // the position of the event's message
 	Key     shard.DocID `json:"key,omitempty"`
 	Version string      `json:"version,omitempty"`
 	// State is same, newer, in_motion, missing, older, changed, undone, other_class, invalid or
 	// skipped. It is empty if the event was not compared.
 	State string `json:"state"`
 	Drift bool   `json:"drift,omitempty"` // the sink differs from the source
-	Why   string `json:"why,omitempty"`   // of invalid and skipped
+	Why   string `json:"why,omitempty"`   // why the event is invalid or skipped
 }
 
 // Check compares a page of an export with the sink. It only reads.
@@ -44,7 +44,8 @@ func (o *comparer) Check(ctx context.Context, r CheckOrder) (Checked, error) {
 	if err != nil {
 		return Checked{}, err
 	}
-	// The sink has what an enricher added to the document, and the export does not.
+	// The document in the sink has fields that an enricher added, and the export does not have these
+	// fields.
 	r.Versions = r.Versions || o.Config.Collections[string(r.Collection)].Enrich != nil
 	c := export.Checker{
 		Looker: o.looker(name), Sources: o.Sources, Collection: r.Collection, Versions: r.Versions,

@@ -14,7 +14,7 @@ import (
 	"github.com/lullhq/lull/internal/terminal"
 )
 
-// A question is a POST to <base>/operate/<name> with a JSON object. The answer is JSON, too.
+// A request is a POST to <base>/operate/<name> with a JSON object. The answer is also JSON.
 const prefix = "/operate/"
 
 type wireError struct {
@@ -25,18 +25,18 @@ type wireError struct {
 	WriteOnly bool `json:"write_only,omitempty"`
 }
 
-// maxRequest bounds what Handler reads of a request.
+// maxRequest bounds the body of a request, in bytes.
 const maxRequest = 64 << 20
 
-// Handler answers the questions of a Client from an API. There is no authentication: serve it on
-// 127.0.0.1 only.
+// Handler answers the requests of a Client by calling an API. There is no authentication, so serve
+// it only on 127.0.0.1.
 func Handler(api API) http.Handler {
 	mux := http.NewServeMux()
 	api.each(func(name string, o operation) { mux.HandleFunc("POST "+prefix+name, o.handler()) })
 	return mux
 }
 
-// route answers a question with one JSON object.
+// route returns a handler that answers a request with one JSON object.
 func route[Q, A any](f func(context.Context, Q) (A, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var a A
@@ -53,7 +53,7 @@ func route[Q, A any](f func(context.Context, Q) (A, error)) http.HandlerFunc {
 	}
 }
 
-// read decodes a question.
+// read decodes the body of a request.
 func read[Q any](w http.ResponseWriter, r *http.Request) (q Q, err error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
 	if err == nil {
@@ -89,20 +89,20 @@ func status(err error) int {
 	return http.StatusInternalServerError
 }
 
-// Client asks a Handler in another process.
+// Client sends requests to a Handler in another process.
 type Client struct {
 	Base string // http://127.0.0.1:7070
 	HTTP *http.Client
 }
 
-// API returns the operations that the client asks for.
+// API returns operations that the client carries out by requests.
 func (c *Client) API() (api API) {
 	api.each(func(name string, o operation) { o.dial(c, name) })
 	return api
 }
 
-// Shown returns an address without its password, for people. A text that is not an address may
-// contain a password, too, before its last @.
+// Shown returns an address without its password, for people. A text that is not an address may also
+// contain a password, before its last @.
 func Shown(address string) string {
 	if u, err := url.Parse(address); err == nil && u.Host != "" {
 		return u.Redacted()
@@ -113,7 +113,8 @@ func Shown(address string) string {
 	return address
 }
 
-// post sends a question and returns the body of the answer. A refusal is an error.
+// post sends a request and returns the body of the answer. If the answer is an error, post returns
+// that error.
 func (c *Client) post(ctx context.Context, name string, q any) (io.ReadCloser, error) {
 	body, err := json.Marshal(q)
 	if err != nil {
@@ -122,7 +123,7 @@ func (c *Client) post(ctx context.Context, name string, q any) (io.ReadCloser, e
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(c.Base, "/")+prefix+name,
 		bytes.NewReader(body))
 	if err != nil {
-		return nil, inputf("%s is not an address", Shown(c.Base)) // the error would quote the password
+		return nil, inputf("%s is not an address", Shown(c.Base)) // without err, which would quote the password
 	}
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := c.HTTP.Do(req)
@@ -135,7 +136,7 @@ func (c *Client) post(ctx context.Context, name string, q any) (io.ReadCloser, e
 	defer func() { _ = resp.Body.Close() }() // read to its end
 	var e wireError
 	if err := json.NewDecoder(resp.Body).Decode(&e); err != nil || e.Error == "" {
-		return nil, fmt.Errorf("%s answers %s: it is not a `lull dev`, or one of another version", Shown(c.Base),
+		return nil, fmt.Errorf("%s answers %s: it is not a `lull dev`, or it is one of another version", Shown(c.Base),
 			resp.Status)
 	}
 	return nil, e.remote()
@@ -161,7 +162,7 @@ func (e *wireError) remote() error {
 	return &remoteError{*e}
 }
 
-// remoteError keeps the kind of an error across the wire.
+// remoteError is an error from the wire. It has the same kind as in the other process.
 type remoteError struct{ wireError }
 
 // Error returns one line without control characters, because the text may quote a sender.

@@ -40,12 +40,12 @@ type Progress struct {
 	Long    *Fault   `json:"long,omitempty"`   // the line that is being skipped
 	Done    bool     `json:"done,omitempty"`
 	Aborted string   `json:"aborted,omitempty"` // which operator ended the reading, and why
-	// TakenBack lists the Versions that an operator took back. lull does not read an object with
+	// TakenBack lists the Versions that an operator withdrew. lull does not read an object with
 	// one of these Versions.
 	TakenBack TakenBack `json:"takenBack,omitempty"`
 }
 
-// MaxTakenBack is the number of sequencers that a place remembers as taken back. It bounds the size
+// MaxTakenBack is the number of sequencers that a place remembers as withdrawn. It bounds the size
 // of the row.
 const MaxTakenBack = 8
 
@@ -70,7 +70,7 @@ func (t *TakenBack) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*[]string)(t))
 }
 
-// has reports whether a version was taken back. A sequencer may have trailing zeros.
+// has reports whether a version was withdrawn. A sequencer may have trailing zeros.
 func (t TakenBack) has(v shard.Version) bool {
 	return slices.ContainsFunc(t, func(text string) bool {
 		back, err := shard.ParseVersion(shard.ClassSeq, text)
@@ -167,11 +167,11 @@ func Decide(p Progress, version string, part int, moved, now shard.Micros) (Next
 }
 
 // Reset returns the progress of a place after an operator took its version back. Any object may
-// be read there next, except one with a version that was taken back. Reset fails if the place
+// be read there next, except one with a withdrawn version. Reset fails if the place
 // remembers MaxTakenBack versions already, because a forgotten one could be read again at once.
 func (p Progress) Reset() (Progress, error) {
 	if len(p.TakenBack) >= MaxTakenBack {
-		return p, fmt.Errorf("%d sequencers of this place were taken back already (%s), and the row cannot remember another one: set "+
+		return p, fmt.Errorf("%d sequencers of this place were withdrawn already (%s), and the row cannot remember another one: set "+
 			"maxVersion of the source, and upload the object under another key", len(p.TakenBack),
 			strings.Join(p.TakenBack, ", "))
 	}
