@@ -194,7 +194,7 @@ func (k checked) show(w io.Writer, cfg *config.Config) {
 	header(w, "SINK", "KIND", "LEASE")
 	for _, name := range slices.Sorted(maps.Keys(cfg.Sinks)) {
 		lease := "unknown"
-		if cfg.LeaseIsKnown(name) {
+		if config.LeaseIsKnown(cfg.Sinks[name]) {
 			lease = setting.FormatDuration(cfg.Lease(name))
 		}
 		terminal.Printf(w, "%s\t%s\t%s\n", name, cfg.Sinks[name].Kind, lease)

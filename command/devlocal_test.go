@@ -208,8 +208,9 @@ func TestWhatStandsInForASinkKeepsItsCeilings(t *testing.T) {
 		if err := cfg.Validate(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, there := cfg.Sinks["b"]; there && (cfg.Ceiling("b") != 500 || cfg.IndexConcurrency("b") != 2) {
-			t.Errorf("%s: ceilings %d and %d, want 500 and 2", name, cfg.Ceiling("b"), cfg.IndexConcurrency("b"))
+		b, there := cfg.Sinks["b"]
+		if rate, most := config.Ceiling(b), config.IndexConcurrency(b); there && (rate != 500 || most != 2) {
+			t.Errorf("%s: ceilings %d and %d, want 500 and 2", name, rate, most)
 		}
 	}
 }

@@ -42,10 +42,10 @@ func laneFaults(cfg *config.Config, name, dead string, has map[string]string) []
 	_ = json.Unmarshal([]byte(text), &policy) // a text that is not JSON names no queue
 	target, _ := arn.Parse(policy.DeadLetterTargetArn)
 	count := strings.Trim(string(policy.MaxReceiveCount), `"`)
-	if target.Resource != dead || count != strconv.Itoa(cfg.MaxReceiveCount()) {
+	if target.Resource != dead || count != strconv.Itoa(cfg.Retry.MaxReceiveCount()) {
 		faults = append(faults, fmt.Sprintf(
 			"queue %s has the RedrivePolicy %q: set it to queue %s, with a maxReceiveCount of %d",
-			name, text, dead, cfg.MaxReceiveCount()))
+			name, text, dead, cfg.Retry.MaxReceiveCount()))
 	}
 	return faults
 }

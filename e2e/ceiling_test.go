@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/e2e/ground"
+	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -19,7 +20,7 @@ import (
 func TestNoMoreDocumentsGoThanTheCeilingLets(t *testing.T) {
 	s := withDefaults(t)
 	const documents = 40
-	ceiling := float64(s.Config.Ceiling(ground.Archive)) / 1000
+	ceiling := float64(config.Ceiling(s.Config.Sinks[ground.Archive])) / 1000
 	if ceiling == 0 {
 		t.Fatal("the second sink has no ceiling")
 	}

@@ -115,15 +115,15 @@ func TestAllFunctionsOfASinkReckonWithOneLease(t *testing.T) {
 			for _, text := range []string{string(text), unlinked} {
 				got, err := config.ParseDeployed([]byte(text))
 				if err != nil || got.Lease("search") != c.Lease("search") ||
-					got.Versions("search") != c.Versions("search") {
+					got.Sinks["search"].Capabilities().Versions != c.Sinks["search"].Capabilities().Versions {
 					t.Errorf(
 						"%s: got a lease of %s and versions %t from %s, want %s and %t: %v",
 						name,
 						got.Lease("search"),
-						got.Versions("search"),
+						got.Sinks["search"].Capabilities().Versions,
 						text,
 						c.Lease("search"),
-						c.Versions("search"),
+						c.Sinks["search"].Capabilities().Versions,
 						err,
 					)
 				}

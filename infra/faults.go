@@ -186,7 +186,7 @@ func (p *Props) checkAuth(fs *faultList) {
 		s, at := p.Config.Sinks[name], "sinks."+name+".auth"
 		for _, c := range p.Config.Enriched(name) {
 			at := "collections." + string(c) + ".enrich.headers"
-			fs.inEnvironment(at+".env", p.Config.EnrichFor(c).Headers.Env, at)
+			fs.inEnvironment(at+".env", p.Config.Collections[string(c)].Enrich.Headers.Env, at)
 		}
 		fs.inEnvironment(at+".userEnv", s.Auth.UserEnv, at)
 		fs.inEnvironment(at+".passwordEnv", s.Auth.PasswordEnv, at)

@@ -93,7 +93,7 @@ func (s *Sink) newFunction(f names.Function, code awslambda.Code) *Deployed {
 		},
 	})
 	s.placeInVpc(f, fn)
-	if n := cmp.Or(p.Config.IndexConcurrency(s.Name), p.IndexConcurrency); f == names.Index && n > 0 {
+	if n := cmp.Or(config.IndexConcurrency(p.Config.Sinks[s.Name]), p.IndexConcurrency); f == names.Index && n > 0 {
 		raw[awslambda.CfnFunction](fn).SetReservedConcurrentExecutions(jsii.Number(float64(n)))
 	}
 	return &Deployed{Function: fn, Log: log, role: role, Alias: awslambda.NewAlias(s.scope, jsii.String(id+"Alias"),

@@ -23,7 +23,7 @@ func (p *Props) indexLists(sink string) map[string]int {
 		}
 	}
 	for _, name := range p.Config.Enriched(sink) {
-		e := p.Config.EnrichFor(name)
+		e := p.Config.Collections[string(name)].Enrich
 		functions = append(functions, e.FunctionARN, e.Headers.SecretARN)
 	}
 	const keyLists = 4 // otherKeys of references, what is fetched, headers and the sink's password

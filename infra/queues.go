@@ -46,7 +46,7 @@ func newQueues(scope constructs.Construct, p *Props, sink string) Queues {
 		props := p.queue(n.Queue(sink, l), c.Queues.Retention, c.Queues.Visibility)
 		props.DeadLetterQueue = &awssqs.DeadLetterQueue{
 			Queue:           q.Dead,
-			MaxReceiveCount: jsii.Number(float64(c.MaxReceiveCount())),
+			MaxReceiveCount: jsii.Number(float64(c.Retry.MaxReceiveCount())),
 		}
 		return awssqs.NewQueue(scope, jsii.String(id), props)
 	}

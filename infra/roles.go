@@ -174,7 +174,7 @@ func (s *Sink) headerRights() []right {
 		}
 	}
 	for _, name := range c.Enriched(s.Name) {
-		secrets = append(secrets, c.EnrichFor(name).Headers.SecretARN)
+		secrets = append(secrets, c.Collections[string(name)].Enrich.Headers.SecretARN)
 	}
 	slices.Sort(secrets)
 	return s.secretRights("Headers", notEmpty(slices.Compact(secrets)))
@@ -225,7 +225,7 @@ func (s *Sink) writeRights() []right {
 func (s *Sink) enrichRights() []right {
 	var functions []string
 	for _, c := range s.lull.props.Config.Enriched(s.Name) {
-		if arn := s.lull.props.Config.EnrichFor(c).FunctionARN; arn != "" {
+		if arn := s.lull.props.Config.Collections[string(c)].Enrich.FunctionARN; arn != "" {
 			functions = append(functions, arn)
 		}
 	}

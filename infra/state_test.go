@@ -148,12 +148,12 @@ func TestQueuesKeepWhatTheyAreSent(t *testing.T) {
 	for name, want := range map[string]map[string]any{
 		"plain-search-live": {
 			"VisibilityTimeout": 40.0, "MessageRetentionPeriod": 604_800.0,
-			"RedrivePolicy.maxReceiveCount":     float64(c.MaxReceiveCount()),
+			"RedrivePolicy.maxReceiveCount":     float64(c.Retry.MaxReceiveCount()),
 			"RedrivePolicy.deadLetterTargetArn": "{queue plain-search-dead}",
 		},
 		"plain-search-bulk": {
 			"VisibilityTimeout": 40.0, "MessageRetentionPeriod": 604_800.0,
-			"RedrivePolicy.maxReceiveCount":     float64(c.MaxReceiveCount()),
+			"RedrivePolicy.maxReceiveCount":     float64(c.Retry.MaxReceiveCount()),
 			"RedrivePolicy.deadLetterTargetArn": "{queue plain-search-dead}",
 		},
 		"plain-search-dead": {

@@ -137,7 +137,7 @@ const (
 // ThrottledWait is how long a message waits for a slot of a sink that throttles. The argument
 // beyond is how much later the next free slot begins than a flight may wait for. The argument age
 // is how long ago the oldest message of the flight was sent. After awayGrowing receives, a message
-// waits as if the sink were away, so that no message exceeds [Config.MaxReceiveCount].
+// waits as if the sink were away, so that no message exceeds [Retry.MaxReceiveCount].
 func (r Retry) ThrottledWait(health shard.Row, now shard.Micros, bulk bool, receives int, beyond, age time.Duration,
 	draw float64,
 ) time.Duration {

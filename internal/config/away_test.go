@@ -138,7 +138,7 @@ func TestASinkThatIsAwayUsesUpNoReceives(t *testing.T) {
 					now := first.Add(sent + age)
 					age += c.Retry.AwayWait(at(sent+age), now, false, receives+1, draw)
 				}
-				if most := c.MaxReceiveCount() - spareReceives; receives > most {
+				if most := c.Retry.MaxReceiveCount() - spareReceives; receives > most {
 					t.Errorf("%s, sent after %s, draw %.1f: %d receives, want at most %d", deadline, sent, draw, receives, most)
 				}
 			}

@@ -47,7 +47,7 @@ func (c *Config) For(collection string) Debounce {
 	d, o := c.Debounce, c.Collections[collection]
 	override(&d.Quiet, o.Quiet)
 	if o.Quiet != nil {
-		d.MaxWait = c.capOf(*o.Quiet)
+		d.MaxWait = c.Debounce.capOf(*o.Quiet)
 	}
 	override(&d.MaxWait, o.MaxWait)
 	override(&d.CapGrace, o.CapGrace)
@@ -63,11 +63,11 @@ func maxWaitFor(quiet time.Duration) time.Duration {
 }
 
 // capOf is the max wait of a collection that sets its quiet window but not its max wait.
-func (c *Config) capOf(quiet time.Duration) time.Duration {
-	if d := c.Debounce; d.MaxWait == maxWaitFor(d.Quiet) {
+func (d Debounce) capOf(quiet time.Duration) time.Duration {
+	if d.MaxWait == maxWaitFor(d.Quiet) {
 		return maxWaitFor(quiet) // the general max wait also follows from the general quiet window
 	}
-	return max(c.Debounce.MaxWait, maxWaitFor(quiet))
+	return max(d.MaxWait, maxWaitFor(quiet))
 }
 
 // SetQuiet sets debounce.quiet. Then it computes the default max wait and the default expected rate
@@ -149,9 +149,6 @@ func (c *Config) Companions(sink string) []string {
 	return append([]string{sink}, others...)
 }
 
-// FannedOut reports whether a collection has several sinks.
-func (c *Config) FannedOut(collection string) bool { return len(c.SinksFor(collection)) > 1 }
-
 // Keeps reports whether lull commits a document of the collection without a write if the sink
 // already has the same bytes.
 func (c *Config) Keeps(collection, name string) bool {
@@ -189,9 +186,9 @@ func (c *Config) SourcesOf(collection string) (of []Source) {
 }
 
 // AllowFor returns the places in S3 that events of a source may refer to.
-func (c *Config) AllowFor(name string) []source.Place {
+func (p Payload) AllowFor(name string) []source.Place {
 	var allowed []source.Place
-	for _, place := range c.Payload.Allow {
+	for _, place := range p.Allow {
 		if len(place.Sources) == 0 || slices.Contains(place.Sources, name) {
 			allowed = append(allowed, source.Place{Bucket: place.Bucket, Prefix: place.Prefix})
 		}

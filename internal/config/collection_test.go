@@ -120,7 +120,7 @@ func TestAllowForSource(t *testing.T) {
 	c := Default()
 	c.Payload.Allow = []BucketPrefix{{Bucket: "for-all"}, {Bucket: "for-cms", Sources: []string{"cms"}}}
 	for source, want := range map[string]int{"native": 1, "cms": 2} {
-		if got := c.AllowFor(source); len(got) != want || got[0].Bucket != "for-all" {
+		if got := c.Payload.AllowFor(source); len(got) != want || got[0].Bucket != "for-all" {
 			t.Errorf("%s: got %v, want %d places", source, got, want)
 		}
 	}
@@ -151,7 +151,8 @@ func TestVersionsAndApplyDelayOfSinks(t *testing.T) {
 	} {
 		c := Default()
 		c.Sinks["s"] = tt.sink
-		if v, delay, lease := c.Versions("s"), c.ApplyDelay("s"), c.Lease("s"); v != tt.versions || delay != tt.delay ||
+		can := c.Sinks["s"].Capabilities()
+		if v, delay, lease := can.Versions, can.ApplyDelay, c.Lease("s"); v != tt.versions || delay != tt.delay ||
 			lease != 13*second+tt.delay {
 			t.Errorf("%s: got %t, %s and a lease of %s, want %t and %s", tt.name, v, delay, lease, tt.versions, tt.delay)
 		}
@@ -179,7 +180,7 @@ func TestMaxReceiveCountRoundsUp(t *testing.T) {
 	} {
 		c := Default()
 		c.Retry.DeadDeadline = deadline
-		if got := c.MaxReceiveCount(); got != want {
+		if got := c.Retry.MaxReceiveCount(); got != want {
 			t.Errorf("%s: got %d, want %d", deadline, got, want)
 		}
 	}
@@ -205,7 +206,7 @@ func TestRowsExpireAfterRetentionAndItsExtra(t *testing.T) {
 	t.Parallel()
 	c := Default()
 	now := time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC)
-	if got, want := time.Unix(c.Expires(now), 0).UTC(), now.AddDate(0, 0, 37); !got.Equal(want) {
+	if got, want := time.Unix(c.Lifecycle.Expires(now), 0).UTC(), now.AddDate(0, 0, 37); !got.Equal(want) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

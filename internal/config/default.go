@@ -2,8 +2,6 @@ package config
 
 import (
 	"cmp"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/lullhq/lull/setting"
@@ -130,8 +128,10 @@ func (c *Config) Complete() {
 	}
 	if c.Queues.Elsewhere == "" {
 		c.Queues.Elsewhere = ElsewhereDeadLetter
-		if slices.ContainsFunc(slices.Collect(maps.Keys(c.Collections)), c.FannedOut) {
-			c.Queues.Elsewhere = ElsewhereSkip
+		for name := range c.Collections {
+			if len(c.SinksFor(name)) > 1 {
+				c.Queues.Elsewhere = ElsewhereSkip
+			}
 		}
 	}
 	if c.Queues.ExpectedRate == 0 {

@@ -124,7 +124,8 @@ func TestDeployedSettingsNeedNoKind(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := LoadDeployed(path)
-		if err != nil || got.Lease("search") != c.Lease("search") || got.Versions("search") != versions {
+		if err != nil || got.Lease("search") != c.Lease("search") ||
+			got.Sinks["search"].Capabilities().Versions != versions {
 			t.Errorf("versions %t: got a lease of %s and %v, want %s", versions, got.Lease("search"), err, c.Lease("search"))
 		}
 		_, err = ParseJSON([]byte(unlinked))

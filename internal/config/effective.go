@@ -121,7 +121,7 @@ func (c *Config) Follows() []Value {
 		all = append(all, Value{Setting: name, Value: value, From: OfOthers, Why: why})
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Sinks)) {
-		if !c.LeaseIsKnown(name) {
+		if !LeaseIsKnown(c.Sinks[name]) {
 			continue
 		}
 		add("lease of sink "+printable(name), setting.FormatDuration(c.Lease(name)), "index.timeout + index.guard + applyDelay")
@@ -138,6 +138,6 @@ func (c *Config) Follows() []Value {
 		add("messages held by the queue of sink "+printable(name), fmt.Sprintf("%.0f", math.Ceil(c.holding(name))),
 			fmt.Sprintf("queues.expectedRate x how long each is held: at most the queues.maxInFlight of %d", c.Queues.MaxInFlight))
 	}
-	add("maxReceiveCount of every queue", fmt.Sprint(c.MaxReceiveCount()), "retry.deadDeadline")
+	add("maxReceiveCount of every queue", fmt.Sprint(c.Retry.MaxReceiveCount()), "retry.deadDeadline")
 	return all
 }

@@ -70,11 +70,6 @@ func completeEnrich(e *Enrich) *Enrich {
 	return &full
 }
 
-// EnrichFor returns the enricher of a collection, or nil if the collection has no enricher.
-func (c *Config) EnrichFor(collection shard.Collection) *Enrich {
-	return c.Collections[string(collection)].Enrich
-}
-
 // Enriched returns the names of the collections of a sink that have an enricher, sorted.
 func (c *Config) Enriched(sink string) []shard.Collection {
 	var names []shard.Collection

@@ -30,6 +30,6 @@ func (f Flight) KindFor(wait time.Duration) FlightKind {
 // visibility. The time is enough for that turn and the next one. It includes the rounding of the
 // turn's time to whole seconds. It also includes a window, because a Standard execution waits for
 // all messages that are due within one window.
-func (c *Config) Extended(window time.Duration) time.Duration {
-	return wakeRounding + window + flight.TurnLate + 2*c.Index.Timeout
+func (i Index) Extended(window time.Duration) time.Duration {
+	return wakeRounding + window + flight.TurnLate + 2*i.Timeout
 }

@@ -16,17 +16,8 @@ const spareReceives = 10
 // sink still applies. An unknown name counts as a sink without versions: the longer lease is the
 // safe one.
 func (c *Config) Lease(sink string) time.Duration {
-	return c.Index.Timeout + c.Index.Guard + c.ApplyDelay(sink)
+	return c.Index.Timeout + c.Index.Guard + c.Sinks[sink].Capabilities().ApplyDelay
 }
-
-// ApplyDelay returns how long this sink may still apply a request after lull closed the connection.
-func (c *Config) ApplyDelay(sink string) time.Duration {
-	return c.Sinks[sink].Capabilities().ApplyDelay
-}
-
-// Versions reports whether this sink compares the fence itself. An unknown name counts as a sink
-// without versions.
-func (c *Config) Versions(sink string) bool { return c.Sinks[sink].Capabilities().Versions }
 
 // AmbiguousRetry returns the wait before the state machine's first retry if the outcome of an
 // invocation for this sink is unknown. It is in whole seconds. After this wait, the lease of the
@@ -41,8 +32,8 @@ func (c *Config) AmbiguousRetry(sink string) time.Duration {
 // MaxReceiveCount is the queue's last protection against a message that kills every invocation. It
 // is 10 receives, plus the receives while a sink is away until the dead deadline: 456 by default.
 // The limits for refusals and for age normally stop such a message much earlier.
-func (c *Config) MaxReceiveCount() int {
-	return spareReceives + awayReceives(c.Retry.DeadDeadline)
+func (r Retry) MaxReceiveCount() int {
+	return spareReceives + awayReceives(r.DeadDeadline)
 }
 
 // ceil rounds a duration up to a multiple of unit.

@@ -109,7 +109,7 @@ func checkArchive(c *Config, f *checker) {
 // checkReceiveCount reports the dead deadline, because maxReceiveCount is not a setting and follows
 // from the dead deadline.
 func checkReceiveCount(c *Config, f *checker) {
-	if n := c.MaxReceiveCount(); n > maxReceives {
+	if n := c.Retry.MaxReceiveCount(); n > maxReceives {
 		f.fault("retry.deadDeadline", c.Retry.DeadDeadline,
 			fmt.Sprintf("needs a maxReceiveCount of %d, but a queue allows only %d", n, maxReceives),
 			"lower it to at most "+words(awaySoon*awayLateLeast+(maxReceives-spareReceives-awayGrowing-awaySoon)*awayMostLeast))

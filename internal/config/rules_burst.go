@@ -34,7 +34,7 @@ func checkQuiet(c *Config, f *checker) {
 // checkBurstSpread keeps promise 3: one sink write per document and burst. It uses the longer
 // batching window of the two lanes.
 func checkBurstSpread(c *Config, f *checker) {
-	l := c.slowest()
+	l := c.Queues.slowest()
 	for _, t := range c.timings() {
 		if need := l.Window + c.Queues.BurstSpread; need > t.Quiet {
 			f.fault(t.quiet(), t.Quiet, fmt.Sprintf(

@@ -106,11 +106,11 @@ func TestAnEnricherHasDefaults(t *testing.T) {
 		return c
 	}
 	c := read("one")
-	if e := c.EnrichFor("a"); e.Batch != 32 || e.MaxConcurrency != 4 || e.Timeout != 1500*time.Millisecond {
+	if e := c.Collections["a"].Enrich; e.Batch != 32 || e.MaxConcurrency != 4 || e.Timeout != 1500*time.Millisecond {
 		t.Errorf("got %+v, want the defaults", e)
 	}
-	if got := c.Enriched("search"); len(got) != 1 || got[0] != "a" || c.EnrichFor("b") != nil ||
-		c.EnrichFor("c") != nil {
+	if got := c.Enriched("search"); len(got) != 1 || got[0] != "a" || c.Collections["b"].Enrich != nil ||
+		c.Collections["c"].Enrich != nil {
 		t.Errorf("got the collections %v, want only a", got)
 	}
 	d := read("two")

@@ -70,10 +70,10 @@ func (t timing) first() time.Duration { return max(t.Quiet, t.MinInterval) }
 
 // held is how long a message is in flight at most. With a short window, a superseded message leaves
 // its flight in its first turn. It then stays invisible for the queue's visibility, and
-// [Config.SupersededLeave] bounds the number of such messages. With a long window, a superseded
+// [Queues.SupersededLeave] bounds the number of such messages. With a long window, a superseded
 // message stays in its flight until the newer version is written (ADR 0028).
 func (c *Config) held(t timing) time.Duration {
-	window := c.slowest().Window
+	window := c.Queues.slowest().Window
 	if window+pollSlack+2*t.first()+c.Index.Timeout <= c.Queues.Visibility {
 		return window + holdSlack + t.first()
 	}
@@ -190,7 +190,7 @@ func checkInFlight(c *Config, f *checker, s namedSink) {
 
 // holds names the setting that decides how long messages of a timing are held.
 func (c *Config) holds(t timing) string {
-	short := c.held(t) == c.slowest().Window+holdSlack+t.first()
+	short := c.held(t) == c.Queues.slowest().Window+holdSlack+t.first()
 	switch {
 	case t.MinInterval > t.Quiet && (short || t.MinInterval > t.MaxWait):
 		return t.minInterval()
@@ -234,7 +234,7 @@ func checkFlightStarts(c *Config, f *checker) {
 	rate := float64(c.Queues.ExpectedRate)
 	var express float64
 	if c.Flight.Kind != FlightStandard { // with auto, a flight that is Standard now may be Express later
-		express = c.starts(slices.Repeat([]float64{rate}, len(c.Sinks)))
+		express = c.Queues.starts(slices.Repeat([]float64{rate}, len(c.Sinks)))
 	}
 	for _, k := range []struct {
 		kind          FlightKind
@@ -271,16 +271,16 @@ func (c *Config) standardStarts(rate float64) float64 {
 		}
 		rates = append(rates, slow)
 	}
-	return c.starts(rates)
+	return c.Queues.starts(rates)
 }
 
 // starts returns how many flights a second all lanes start, at a rate of messages for each sink.
-func (c *Config) starts(rates []float64) float64 {
+func (q Queues) starts(rates []float64) float64 {
 	var all, starts float64
 	for _, rate := range rates {
 		all += rate
 	}
-	for _, l := range c.lanes() {
+	for _, l := range q.lanes() {
 		if l.MaxConcurrency == 0 { // the lanes of all sinks share the account's concurrency
 			starts += l.starts(all)
 			continue

@@ -41,17 +41,15 @@ var recoveryRules = []Rule{
 
 // limit returns the time that a recovery may take, and a text that names it. For a sink without
 // versions, the time includes the sink's apply delay.
-func (c *Config) limit(t timing) (time.Duration, string) {
+func (t timing) limit(recovery time.Duration) (time.Duration, string) {
 	if t.versions {
-		return c.Recovery, "the recovery of " + words(c.Recovery)
+		return recovery, "the recovery of " + words(recovery)
 	}
-	return c.Recovery + t.applyDelay, fmt.Sprintf("recovery + sinks.%s.applyDelay = %s", t.sink,
-		words(c.Recovery+t.applyDelay))
+	return recovery + t.applyDelay, fmt.Sprintf("recovery + sinks.%s.applyDelay = %s", t.sink,
+		words(recovery+t.applyDelay))
 }
 
-func (c *Config) raiseRecovery(by time.Duration) string {
-	return "raise recovery to at least " + words(c.Recovery+by)
-}
+func raiseRecovery(to time.Duration) string { return "raise recovery to at least " + words(to) }
 
 // used returns one timing of every sink that a collection writes to.
 func (c *Config) used() (all []timing) {
@@ -66,33 +64,34 @@ func (c *Config) used() (all []timing) {
 // checkRecoveryFlight makes two checks. The first is for messages with the queue's visibility. The
 // second is for messages that wait longer, whose visibility receive extended.
 func checkRecoveryFlight(c *Config, f *checker, t timing) {
-	l := c.slowest()
-	limit, says := c.limit(t)
+	l := c.Queues.slowest()
+	limit, says := t.limit(c.Recovery)
 	if need := c.Queues.Visibility + l.Window + recoverySlack; need > limit {
 		f.fault("queues.visibility", c.Queues.Visibility, fmt.Sprintf(
 			"+ %s.window + 2s = %s is more than %s: a lost flight would not be recovered in time", l.path, words(need), says),
-			fmt.Sprintf("lower it or %s.window by %s together, or %s", l.both, words(need-limit), c.raiseRecovery(need-limit)))
+			fmt.Sprintf("lower it or %s.window by %s together, or %s", l.both, words(need-limit),
+				raiseRecovery(c.Recovery+need-limit)))
 	}
-	if need := c.Extended(l.Window) + l.Window + recoverySlack; need > limit {
+	if need := c.Index.Extended(l.Window) + l.Window + recoverySlack; need > limit {
 		f.fault("index.timeout", c.Index.Timeout, fmt.Sprintf(
 			"x 2 + 2 x %s.window + 8s = %s is more than %s: a lost flight with a long window would not be recovered in time",
 			l.path, words(need), says),
 			fmt.Sprintf("lower it, or %s.window, by %s, or %s", l.both, words(ceil((need-limit)/2, time.Second)),
-				c.raiseRecovery(need-limit)))
+				raiseRecovery(c.Recovery+need-limit)))
 	}
 }
 
 // checkRecoveryInvocation checks the later of two times: the end of the lease, and the state
 // machine's retry.
 func checkRecoveryInvocation(c *Config, f *checker, t timing) {
-	l := c.slowest()
+	l := c.Queues.slowest()
 	again, name, setting := t.lease, "the lease", "index.timeout"
 	value := any(c.Index.Timeout)
 	if t.retry > ceil(t.lease, time.Second) {
 		again, name, setting, value = t.retry, "flight.ambiguousRetry", "flight.ambiguousRetry", t.retry
 	}
 	need := l.Window + wakeRounding + again + recoverySlack
-	limit, says := c.limit(t)
+	limit, says := t.limit(c.Recovery)
 	if need <= limit {
 		return
 	}
@@ -100,7 +99,7 @@ func checkRecoveryInvocation(c *Config, f *checker, t timing) {
 		"%s.window + 1s + %s of %s + 2s = %s is more than %s: a lost invocation would not be recovered in time", l.path,
 		name, words(again), words(need), says),
 		fmt.Sprintf("lower %s or %s.window by %s together, or %s", shorterBy(name), l.both, words(need-limit),
-			c.raiseRecovery(need-limit)))
+			raiseRecovery(c.Recovery+need-limit)))
 }
 
 // shorterBy names the settings that make a lease or a retry shorter.

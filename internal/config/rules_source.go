@@ -217,7 +217,7 @@ func checkFetch(_ *Config, f *checker, s namedSource) {
 // lease follows from the invocation's time-out, Ti.
 func checkFetchTime(c *Config, f *checker, s namedSource) {
 	if s.Fetch != nil {
-		checkTurn(c, f, s.path+".fetch.timeout", s.Fetch.Timeout, c.longestEnrich())
+		checkTurn(c, f, s.path+".fetch.timeout", s.Fetch.Timeout, longestEnrich(c.Collections))
 	}
 }
 
@@ -240,8 +240,8 @@ func checkTurn(c *Config, f *checker, setting string, timeout, enrich time.Durat
 }
 
 // longestEnrich is the longest time-out of an enricher, or 0 if no collection has an enricher.
-func (c *Config) longestEnrich() (longest time.Duration) {
-	for _, o := range c.Collections {
+func longestEnrich(all map[string]Collection) (longest time.Duration) {
+	for _, o := range all {
 		if o.Enrich != nil {
 			longest = max(longest, o.Enrich.Timeout)
 		}

@@ -43,9 +43,10 @@ func (c *Config) expected(sink string) []timing {
 }
 
 func (c *Config) timing(collection, path, sink string) timing {
+	can := c.Sinks[sink].Capabilities()
 	t := timing{
-		Debounce: c.Debounce, sink: sink, lease: c.Lease(sink), applyDelay: c.ApplyDelay(sink),
-		retry: c.AmbiguousRetry(sink), versions: c.Versions(sink),
+		Debounce: c.Debounce, sink: sink, lease: c.Lease(sink), applyDelay: can.ApplyDelay,
+		retry: c.AmbiguousRetry(sink), versions: can.Versions,
 	}
 	if path != "" {
 		t.Debounce, t.own, t.path = c.For(collection), c.Collections[collection], path
@@ -74,14 +75,14 @@ type namedLane struct {
 }
 
 // lanes returns both lanes. Their settings are the same for every sink.
-func (c *Config) lanes() []namedLane {
-	return []namedLane{{"queues.live", "queues.live", c.Queues.Live}, {"queues.bulk", "queues.bulk", c.Queues.Bulk}}
+func (q Queues) lanes() []namedLane {
+	return []namedLane{{"queues.live", "queues.live", q.Live}, {"queues.bulk", "queues.bulk", q.Bulk}}
 }
 
 // slowest returns the lane with the longer window, because that lane breaks a rule first. If the
 // windows are equal, the faults name both lanes, because both windows must be lowered.
-func (c *Config) slowest() namedLane {
-	live, bulk := c.lanes()[0], c.lanes()[1]
+func (q Queues) slowest() namedLane {
+	live, bulk := q.lanes()[0], q.lanes()[1]
 	switch cmp.Compare(live.Window, bulk.Window) {
 	case 1:
 		return live

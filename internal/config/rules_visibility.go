@@ -44,7 +44,7 @@ var visibilityRules = []Rule{
 }
 
 func checkBatchWindow(c *Config, f *checker) {
-	for _, l := range c.lanes() {
+	for _, l := range c.Queues.lanes() {
 		if l.Batch > smallBatch && l.Window < time.Second {
 			f.fault(l.path+".window", l.Window, fmt.Sprintf("is less than 1s with batches of %d", l.Batch),
 				fmt.Sprintf("raise it to at least 1s, or lower %s.batch to at most %d", l.path, smallBatch))
@@ -55,7 +55,7 @@ func checkBatchWindow(c *Config, f *checker) {
 // checkVisibilityReceive checks the visibility that AWS recommends for a queue with an event source
 // mapping: six times the function's time-out.
 func checkVisibilityReceive(c *Config, f *checker) {
-	l := c.slowest()
+	l := c.Queues.slowest()
 	need := 6*c.Receive.Timeout + l.Window
 	if c.Queues.Visibility >= need {
 		return
@@ -92,7 +92,7 @@ func checkVisibilityTimeout(c *Config, f *checker) {
 func (c *Config) raiseVisibility(need time.Duration) string {
 	whole := ceil(need, time.Second)
 	for _, t := range c.timings() {
-		if limit, _ := c.limit(t); whole+c.slowest().Window+recoverySlack > limit {
+		if limit, _ := t.limit(c.Recovery); whole+c.Queues.slowest().Window+recoverySlack > limit {
 			return ""
 		}
 	}

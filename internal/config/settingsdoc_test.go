@@ -75,7 +75,7 @@ func document() string {
 | first ambiguous retry | flight.ambiguousRetry, or the lease rounded up to whole seconds | %s with versions, %s without |
 
 Next: [an example](lull.yaml), or [deploy](deploy.md).
-`, words(c.Lease("search")), words(noVersions.Lease("search")), c.MaxReceiveCount(), words(c.AmbiguousRetry("search")), words(noVersions.AmbiguousRetry("search")))
+`, words(c.Lease("search")), words(noVersions.Lease("search")), c.Retry.MaxReceiveCount(), words(c.AmbiguousRetry("search")), words(noVersions.AmbiguousRetry("search")))
 	return b.String()
 }
 

@@ -30,22 +30,22 @@ const (
 
 // Ceiling is the most documents that lull sends to a sink, in thousandths of a document a second. 0
 // means that there is no ceiling.
-func (c *Config) Ceiling(sink string) int64 {
+func Ceiling(s Sink) int64 {
 	var most setting.Rate
-	override(&most, c.Sinks[sink].MaxDocumentsPerSecond)
+	override(&most, s.MaxDocumentsPerSecond)
 	return int64(most)
 }
 
 // IndexConcurrency is the most invocations of a sink's index function at once. 0 means that there
 // is no limit.
-func (c *Config) IndexConcurrency(sink string) (most int) {
-	override(&most, c.Sinks[sink].MaxConcurrency)
+func IndexConcurrency(s Sink) (most int) {
+	override(&most, s.MaxConcurrency)
 	return most
 }
 
-// LeaseIsKnown reports whether the settings and the linked kinds are enough to compute the lease.
-func (c *Config) LeaseIsKnown(name string) bool {
-	s := c.Sinks[name]
+// LeaseIsKnown reports whether the settings and the linked kinds are enough to compute the lease of
+// a sink.
+func LeaseIsKnown(s Sink) bool {
 	_, linked := sink.Lookup(s.Kind)
 	return linked || s.Versions != nil && (*s.Versions || s.ApplyDelay != nil)
 }

@@ -48,6 +48,6 @@ func (c *Config) SourceConfig() source.Config {
 	return source.Config{
 		Added: added, Sources: complete.Sources,
 		Default: complete.DefaultSource, EnvelopeDepth: c.Payload.EnvelopeDepth,
-		Places: complete.AllowFor, Hosts: slices.Clone(c.Payload.HTTPHosts),
+		Places: complete.Payload.AllowFor, Hosts: slices.Clone(c.Payload.HTTPHosts),
 	}
 }

@@ -51,28 +51,28 @@ func (c *Config) Recovered(sink string) time.Duration {
 			longest = max(longest, window+wakeRounding)
 		}
 	}
-	return longest + c.Recovery + c.ApplyDelay(sink)
+	return longest + c.Recovery + c.Sinks[sink].Capabilities().ApplyDelay
 }
 
 // Window is W, the batching window of a lane.
-func (c *Config) Window(bulk bool) time.Duration {
+func (q Queues) Window(bulk bool) time.Duration {
 	if bulk {
-		return c.Queues.Bulk.Window
+		return q.Bulk.Window
 	}
-	return c.Queues.Live.Window
+	return q.Live.Window
 }
 
 // SupersededLeave reports whether superseded messages may leave their flight, and stay invisible
 // for the queue's visibility (ADR 0028). They may not leave if all messages that are expected
 // within the visibility are more than a queue may hold.
-func (c *Config) SupersededLeave() bool {
-	return float64(c.Queues.ExpectedRate)*c.Queues.Visibility.Seconds() <= float64(c.Queues.MaxInFlight)
+func (q Queues) SupersededLeave() bool {
+	return float64(q.ExpectedRate)*q.Visibility.Seconds() <= float64(q.MaxInFlight)
 }
 
 // Expires is the TTL of a row that is committed now, in seconds since 1970. The TTL is the row's
 // retention plus ttlExtra.
-func (c *Config) Expires(now time.Time) int64 {
-	return now.Add(c.Lifecycle.RowRetention + c.Lifecycle.TTLExtra).Unix()
+func (l Lifecycle) Expires(now time.Time) int64 {
+	return now.Add(l.RowRetention + l.TTLExtra).Unix()
 }
 
 // Fresh is the time from the last change of a burst until its document is in the sink. It holds for

@@ -168,12 +168,12 @@ func TestWhatIsSentIsBoundedCheckedAndNamed(t *testing.T) {
 	}
 	const id = `,"id":"a"`
 	for want, body := range map[string]string{
-		"trial":             `{"trial":"<b>"` + id + `}`,
-		"id is missing":     `{"trial":"one"}`,
-		"not a JSON object": `{"trial":"one","data":"[1]"` + id + `}`,
-		"choose one":        `{"trial":"one","source":"nobody"` + id + `}`,
+		"trial":               `{"trial":"<b>"` + id + `}`,
+		"id is missing":       `{"trial":"one"}`,
+		"not a JSON object":   `{"trial":"one","data":"[1]"` + id + `}`,
+		"choose one":          `{"trial":"one","source":"nobody"` + id + `}`,
 		"no source can write": `{"trial":"one","id":"a\u0000b"}`,
-		"not the JSON":      `[`,
+		"not the JSON":        `[`,
 	} {
 		s.refused(http.StatusBadRequest, want, "/console/send/write", body)
 	}

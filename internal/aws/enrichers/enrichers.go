@@ -40,7 +40,7 @@ func Open(
 	callers := map[shard.Collection]enrich.Caller{}
 	var errs []error
 	for _, c := range cfg.Enriched(sink) {
-		caller, err := open(ctx, cfg.EnrichFor(c), from)
+		caller, err := open(ctx, cfg.Collections[string(c)].Enrich, from)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("collections.%s.enrich: %w", c, err))
 		}

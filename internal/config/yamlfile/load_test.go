@@ -35,7 +35,7 @@ func TestExampleIsValid(t *testing.T) {
 		got.CapGrace != 10*time.Second {
 		t.Errorf("news: got %+v, want its overrides and the default cap grace", got)
 	}
-	if got := c.AllowFor("publishing"); len(got) != 0 {
+	if got := c.Payload.AllowFor("publishing"); len(got) != 0 {
 		t.Errorf("publishing may refer to %v, want nothing", got)
 	}
 	if name := c.SinksFor("news")[0]; name != "search" || c.Sinks[name].Index != "lull-{collection}" ||

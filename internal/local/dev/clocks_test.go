@@ -86,8 +86,8 @@ func TestASinkWithoutVersionsNeverGoesBack(t *testing.T) {
 			}, seed)
 			stage{noVers: true, faults: mix, pollers: 3}.play(t, func(s *scene) {
 				search := &lagging{
-					Sink: s.sink, settle: s.e.cfg.ApplyDelay("search"), rnd: rand.New(rand.NewPCG(seed, 30)),
-					last: map[shard.DocID]sink.Op{},
+					Sink: s.sink, settle: s.e.cfg.Sinks["search"].Capabilities().ApplyDelay,
+					rnd: rand.New(rand.NewPCG(seed, 30)), last: map[shard.DocID]sink.Op{},
 				}
 				s.p.sink = search
 				// each document has ten versions within a minute, so several bursts

@@ -194,7 +194,7 @@ func (e *Engine) raise(ctx context.Context, doc shard.DocID, k shard.OrderKey, o
 	r := rows[0]
 	r.VersionClass, r.Committed, r.CommittedOp = p.Version.Class(), k, op
 	r.LastWrite = max(r.LastWrite, written)
-	r.ExpiresAt = e.cfg.Expires(e.clk.Now())
+	r.ExpiresAt = e.cfg.Lifecycle.Expires(e.clk.Now())
 	return e.loaded(ctx, r)
 }
 

@@ -224,7 +224,7 @@ func New(o Options) (*Engine, error) {
 func (e *Engine) pipe(name string, s sink.Sink) *pipe {
 	q := e.cfg.Queues
 	p := &pipe{name: name, sink: s, lanes: map[flight.Lane]*lane{}}
-	if most := e.cfg.IndexConcurrency(name); most > 0 {
+	if most := config.IndexConcurrency(e.cfg.Sinks[name]); most > 0 {
 		p.turns = semaphore.NewWeighted(int64(most))
 	}
 	p.dead = memory.NewQueue(e.clk, memory.QueueSettings{
@@ -239,7 +239,7 @@ func (e *Engine) lane(p *pipe, name flight.Lane, settings config.Lane) *lane {
 	q := e.cfg.Queues
 	ingest := memory.QueueSettings{
 		Name: p.name + "-" + string(name), Visibility: q.Visibility, Retention: q.Retention,
-		MaxReceiveCount: e.cfg.MaxReceiveCount(), DeadLetter: p.dead,
+		MaxReceiveCount: e.cfg.Retry.MaxReceiveCount(), DeadLetter: p.dead,
 		// higher than the limit of SQS, because a deployed stack with such a rate has several
 		// queues
 		MaxInFlight: maxBacklog,

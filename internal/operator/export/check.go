@@ -123,7 +123,7 @@ func (c Checker) decode(o queue.Outgoing) (all []*candidate) {
 	later := m
 	later.Sent = m.Sent.Add(arrives)
 	sources := c.Sources.At(feed.RouteOf(c.Config, c.Sources, m).Sink)
-	if c.Config.FannedOut(string(c.Collection)) {
+	if len(c.Config.SinksFor(string(c.Collection))) > 1 {
 		sources = c.Sources.At(c.SinkName)
 	}
 	after := sources.Decode(later)

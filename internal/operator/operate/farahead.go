@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -12,7 +13,7 @@ func (o *layout) evidence(key shard.DocID) evidence {
 	name := o.Config.SinkOf(key)
 	return evidence{
 		timing: o.Config.Timing(key.Collection()), visibility: o.Config.Queues.Visibility, collection: key.Collection(),
-		patience: o.Config.Lease(name) + 2*time.Second, ceiling: o.Config.Ceiling(name),
+		patience: o.Config.Lease(name) + 2*time.Second, ceiling: config.Ceiling(o.Config.Sinks[name]),
 	}
 }
 

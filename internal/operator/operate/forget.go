@@ -311,7 +311,7 @@ func (g *forgetting) tombstone(ctx context.Context) error {
 	}
 	name, row, until := g.At.Sink, g.rows[at], int64(0)
 	key := func(row shard.Row, c shard.InSink) (shard.OrderKey, error) {
-		if until = g.Config.Expires(g.Clock.Now()); row.Committed.IsFinal() {
+		if until = g.Config.Lifecycle.Expires(g.Clock.Now()); row.Committed.IsFinal() {
 			until = row.ExpiresAt
 			return row.Committed, nil
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/pipeline/enrich"
 	"github.com/lullhq/lull/internal/seam/deadletter"
 	"github.com/lullhq/lull/internal/seam/flight"
@@ -173,7 +174,7 @@ func (o *reporter) health(ctx context.Context, s *Status) error {
 	}
 	now := shard.MicrosOf(o.Clock.Now())
 	for _, name := range o.sinks() {
-		h, run, ceiling := next(), next(), o.Config.Ceiling(name)
+		h, run, ceiling := next(), next(), config.Ceiling(o.Config.Sinks[name])
 		p, until, cause := pauseOf(o.Config.Retry, h), putOffUntil(o.Config.Retry, h, now), h.LastError
 		if h.OpenUntil == 0 && until.IsZero() && shard.Pace(h, now) == 0 {
 			cause = "" // the sink is healthy again

@@ -140,7 +140,7 @@ func (b *bench) apply(body string, ago time.Duration) {
 	e, at := b.EventOf(body), time.Now().Add(-ago)
 	b.Change(e.Doc, func(r *shard.Row) {
 		r.VersionClass, r.Committed, r.CommittedOp = e.Class, e.Key, e.Op
-		r.LastWrite, r.ExpiresAt = shard.MicrosOf(at), b.Config.Expires(at)
+		r.LastWrite, r.ExpiresAt = shard.MicrosOf(at), b.Config.Lifecycle.Expires(at)
 	})
 	b.store(body, ago)
 }

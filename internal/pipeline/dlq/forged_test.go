@@ -132,7 +132,8 @@ func TestADeadLetterOfAnEarlierRoleIsNotLost(t *testing.T) {
 						t.Fatal("the dead letter was judged at once, although REJECT may not have been written")
 					}
 					if marked {
-						b.Write(shard.Reject(lease, "mapper_parsing_exception", b.Config.Expires(time.Now()), b.Row(e.Doc)))
+						expires := b.Config.Lifecycle.Expires(time.Now())
+						b.Write(shard.Reject(lease, "mapper_parsing_exception", expires, b.Row(e.Doc)))
 					}
 					time.Sleep(time.Minute)
 					b.from("AROAEARLIER:lull-search-index")

@@ -21,7 +21,7 @@ func (j *job) marks(v *verdict) bool {
 func (j *job) mark(ctx context.Context, v *verdict) bool {
 	h := j.h
 	note := func(step journal.Step, detail string) { j.note(&v.Event, step, detail) }
-	mark, row, err := h.rows().Park(ctx, v.Doc, v.Key, h.Config.Expires(h.Clock.Now()), v.row,
+	mark, row, err := h.rows().Park(ctx, v.Doc, v.Key, h.Config.Lifecycle.Expires(h.Clock.Now()), v.row,
 		func(t shard.Transition) { note(journal.RowRefused, t.String()) })
 	switch {
 	case err != nil:

@@ -148,7 +148,7 @@ func TestMovedMessageIsJudgedByItsRow(t *testing.T) {
 		"the dead letter is stored": {put("1", 5), func(b *bench, m queue.Message) {
 			e := b.Event(m)
 			b.Admit(e)
-			b.Write(shard.Park(e.Doc, e.Key, now(), b.Config.Expires(time.Now()), b.Row(e.Doc)))
+			b.Write(shard.Park(e.Doc, e.Key, now(), b.Config.Lifecycle.Expires(time.Now()), b.Row(e.Doc)))
 		}, "", false, journal.AlreadyDead, false},
 		"row of a newer schema": {put("1", 5), func(b *bench, m queue.Message) {
 			b.Write(shard.Write{Doc: "content#1", Update: []shard.Action{

@@ -113,7 +113,7 @@ func (c *closer) endLease(ctx context.Context, l shard.Lease, image shard.Row,
 // counts as success.
 func (c *closer) commit(ctx context.Context, d *document, e *heldEntry, written bool) func() {
 	a := c.endLease(ctx, d.lease, d.row, func(image shard.Row) shard.Write {
-		return shard.Commit(d.lease, e.Op, c.now(), c.config.Expires(c.clock.Now()), image)
+		return shard.Commit(d.lease, e.Op, c.now(), c.config.Lifecycle.Expires(c.clock.Now()), image)
 	})
 	return func() {
 		switch {

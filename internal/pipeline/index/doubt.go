@@ -116,7 +116,7 @@ func (s *refusals) question(ctx context.Context, docs []*document, outcomes []si
 	ops := make([]sink.Op, len(good))
 	for i, w := range good {
 		ops[i] = w.copy
-		if s.config.Versions(s.sinkName) {
+		if s.config.Sinks[s.sinkName].Capabilities().Versions {
 			// The fence is one below the fence of the document: the sink checks the whole copy and
 			// then finds that the copy is older. If a mapping leaves fields out, the sink returns
 			// less than it holds, so the sink must not apply the copy.
@@ -214,7 +214,7 @@ func (s *refusals) asKnownGood(c shard.Collection, row shard.DocID, doc int, r r
 // a search returns may have changed or been deleted in the meantime, so it is read back.
 func (s *refusals) sample(ctx context.Context, reader copyReader, c shard.Collection) []knownGood {
 	sampler, ok := s.engine.sink.(sink.Sampler)
-	if !ok || !s.config.Versions(s.sinkName) {
+	if !ok || !s.config.Sinks[s.sinkName].Capabilities().Versions {
 		return nil
 	}
 	var r readResult

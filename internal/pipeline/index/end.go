@@ -103,7 +103,7 @@ const maxLeave = 100
 // them again.
 func (s *planner) mayLeave() bool {
 	return !s.rescued() && s.sink.circuit == shard.CircuitClosed && !s.sink.tripped &&
-		s.budget.keepsUp() && s.config.SupersededLeave() && len(s.remainingReceipts()) <= maxLeave
+		s.budget.keepsUp() && s.config.Queues.SupersededLeave() && len(s.remainingReceipts()) <= maxLeave
 }
 
 // leaves reports whether all remaining messages are superseded and may leave. SQS shows the
@@ -129,5 +129,5 @@ func (s *planner) leaves() (extend shard.Micros, ok bool) {
 	if newer <= s.firstVisible().Add(-s.config.Index.Timeout) {
 		return 0, true
 	}
-	return newer.Add(s.config.Extended(s.window())), newer.Sub(s.now()) > s.config.Queues.Visibility
+	return newer.Add(s.config.Index.Extended(s.window())), newer.Sub(s.now()) > s.config.Queues.Visibility
 }

@@ -20,7 +20,7 @@ type enrichers struct {
 // service.
 func (s *enrichers) serviceFor(d *document) *enricher {
 	c := d.id.Collection()
-	set := s.config.EnrichFor(c)
+	set := s.config.Collections[string(c)].Enrich
 	if set == nil || d.fault != "" || d.newest().Op == shard.Delete {
 		return nil
 	}

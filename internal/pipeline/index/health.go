@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/seam/flight"
 	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
@@ -202,7 +203,7 @@ func (h *health) acceptedPace() int64 { return shard.Pace(h.row, h.now()) }
 // ceiling returns the pace that the settings allow, 0 for no ceiling. During a rebuild the ceiling
 // is halved, because each document is written to two indices.
 func (h *health) ceiling() int64 {
-	ceiling := h.config.Ceiling(h.sinkName)
+	ceiling := config.Ceiling(h.config.Sinks[h.sinkName])
 	if h.rebuild.RebuildAt != 0 {
 		ceiling /= 2
 	}

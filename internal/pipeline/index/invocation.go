@@ -47,7 +47,7 @@ func (v *invocation) rows() rows.Table { return rows.Table{Store: v.shards, Cloc
 // after lull hung up.
 func (v *invocation) leaseEnd() shard.Micros {
 	c := v.config
-	return shard.MicrosOf(v.hard.Add(c.Index.Guard + c.ApplyDelay(v.sinkName)))
+	return shard.MicrosOf(v.hard.Add(c.Index.Guard + c.Sinks[v.sinkName].Capabilities().ApplyDelay))
 }
 
 // delay returns the back-off for try n, with full jitter.

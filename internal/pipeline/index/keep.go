@@ -98,7 +98,7 @@ func (s *keeper) keepOne(ctx context.Context, d *document) *answer {
 		return nil
 	}
 	w, same := shard.Keep(shard.Kept{
-		Doc: d.id, Key: e.Key, Now: s.now(), Cap: d.step.Cap, Expires: s.config.Expires(s.clock.Now()),
+		Doc: d.id, Key: e.Key, Now: s.now(), Cap: d.step.Cap, Expires: s.config.Lifecycle.Expires(s.clock.Now()),
 		Generation: d.generation, Document: d.body,
 	}, d.row)
 	if !same {

@@ -163,7 +163,8 @@ func TestSkewWithinTheGuardNeverOverlapsWriters(t *testing.T) {
 				t.Run(fmt.Sprintf("versions %v, killed %s late, second clock %+d", versions, late, ahead), func(t *testing.T) {
 					stage{noVers: !versions}.play(t, func(b *bench) {
 						skew := b.Config.Index.Guard - late
-						lands := b.Config.Index.Timeout + late + b.Config.ApplyDelay("search") - blink
+						delay := b.Config.Sinks["search"].Capabilities().ApplyDelay
+						lands := b.Config.Index.Timeout + late + delay - blink
 						got, _ := duel{first: -ahead * skew / 2, second: ahead * skew / 2, lands: lands}.fight(b)
 						if len(got) != 2 || got[0].version != "1" || got[1].version != "2" {
 							b.Fatalf("writes %+v, want version 1, then version 2", got)

@@ -144,4 +144,4 @@ func (m *messages) receipts(which func(record int) bool) []string {
 	return out
 }
 
-func (m *messages) window() time.Duration { return m.config.Window(m.lane == flight.Bulk) }
+func (m *messages) window() time.Duration { return m.config.Queues.Window(m.lane == flight.Bulk) }

@@ -35,7 +35,7 @@ func (c *closer) reject(ctx context.Context, d *document, reason deadletter.Reas
 	}
 	why := string(reason) + ": " + detail
 	a := c.endLease(ctx, d.lease, d.row, func(image shard.Row) shard.Write {
-		return shard.Reject(d.lease, why, c.config.Expires(c.clock.Now()), image)
+		return shard.Reject(d.lease, why, c.config.Lifecycle.Expires(c.clock.Now()), image)
 	})
 	return func() {
 		if a.err != nil {
@@ -115,7 +115,7 @@ func parkOne(ctx context.Context, c *closer, d *document) func() {
 	if c.noteFailed("send the dead letter", d.id, err) {
 		return func() { c.wait(d, c.now().Add(c.delay(c.state.Turn)), "the dead letter was not sent") }
 	}
-	mark, row, err := c.rows().Park(ctx, d.id, e.Key, c.config.Expires(c.clock.Now()), d.row,
+	mark, row, err := c.rows().Park(ctx, d.id, e.Key, c.config.Lifecycle.Expires(c.clock.Now()), d.row,
 		func(tr shard.Transition) { c.note(c.about(d, e, journal.RowRefused, tr.String())) })
 	c.noteFailed("PARK", d.id, err)
 	return func() {

@@ -115,7 +115,7 @@ func (b *bench) commit(d shard.DocID, version int, op shard.Operation) {
 
 func (b *bench) park(d shard.DocID, version int) {
 	b.Helper()
-	b.Write(shard.Park(d, b.key(version), now(), b.Config.Expires(time.Now()), b.Row(d)))
+	b.Write(shard.Park(d, b.key(version), now(), b.Config.Lifecycle.Expires(time.Now()), b.Row(d)))
 }
 
 // letter parks a dead letter and returns its id.

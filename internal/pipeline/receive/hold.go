@@ -38,7 +38,7 @@ func (h holder) hold(ctx context.Context, batch []message, events []pending, ask
 		}
 	}
 	c, turns := h.config, m.Turns()
-	window := c.Window(h.lane == flight.Bulk)
+	window := c.Queues.Window(h.lane == flight.Bulk)
 	wake := slices.Min(turns)
 	kind := c.Flight.KindFor(wake.Sub(h.now()))
 	switch kind {
@@ -55,7 +55,7 @@ func (h holder) hold(ctx context.Context, batch []message, events []pending, ask
 		VisibleUntil: shard.MicrosOf(h.start.Add(c.Queues.Visibility - window - pollMargin)),
 	}
 	long := state
-	if long.Extended = c.Extended(window); long.Visible(slices.Max(turns), window) > state.VisibleUntil {
+	if long.Extended = c.Index.Extended(window); long.Visible(slices.Max(turns), window) > state.VisibleUntil {
 		state = long
 	}
 	if !h.launch.start(ctx, m, state, wake.Time()) {

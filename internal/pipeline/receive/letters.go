@@ -199,7 +199,7 @@ func (s letterSender) park(ctx context.Context, letters []*outLetter) {
 		after := &docs[i].after
 		for _, l := range byDoc[docs[i]] {
 			p := &l.first().p
-			l.mark, *after, l.err = s.table.Park(ctx, p.Doc, p.Key, s.config.Expires(s.start), *after,
+			l.mark, *after, l.err = s.table.Park(ctx, p.Doc, p.Key, s.config.Lifecycle.Expires(s.start), *after,
 				func(t shard.Transition) { s.note(p.about(journal.RowRefused, t.String())) })
 		}
 	})

@@ -230,7 +230,7 @@ func (r objectReader) advance(ctx context.Context, o *object, was shard.Row, sen
 		}
 	}
 	now := max(r.now(), was.RanAt+1)
-	w := shard.Advance(was.Doc, was.RanAt, now, p.String(), r.config.Expires(r.start))
+	w := shard.Advance(was.Doc, was.RanAt, now, p.String(), r.config.Lifecycle.Expires(r.start))
 	_, err := r.table.Write(ctx, w)
 	if row, refused := shard.AsRefused(err); refused && (row.Row.RanAt != now || row.Row.Cursor != p.String()) {
 		r.note(o.about(journal.RowRefused, w.Transition.String()))

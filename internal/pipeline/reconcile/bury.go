@@ -288,7 +288,7 @@ func (s *Service) claimAndWrite(ctx context.Context, b Burial, row shard.Row, k 
 func (s *Service) commit(ctx context.Context, b Burial, l shard.Lease, image shard.Row) error {
 	for range tries {
 		now := s.Clock.Now()
-		w := shard.Commit(l, b.op(), shard.MicrosOf(now), s.Config.Expires(now), image)
+		w := shard.Commit(l, b.op(), shard.MicrosOf(now), s.Config.Lifecycle.Expires(now), image)
 		_, err := s.table().Write(ctx, w)
 		refused, ok := shard.AsRefused(err)
 		if err == nil || ok && shard.Ended(refused.Row, l, w) {

@@ -78,7 +78,7 @@ func (l Looker) lastWrite(r shard.Row, c shard.InSink) bool {
 // it.
 func (l Looker) generation(ctx context.Context, c shard.Collection) (g string, err error) {
 	asks, ok := l.Reader.(sink.Generator)
-	if !ok || l.Config.EnrichFor(c) != nil {
+	if !ok || l.Config.Collections[string(c)].Enrich != nil {
 		return "", nil
 	}
 	err = l.ask(ctx, func(ctx context.Context) error {

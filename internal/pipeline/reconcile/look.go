@@ -52,7 +52,7 @@ func (l Looker) table() rows.Table { return rows.Table{Store: l.Shards, Clock: l
 // settled returns how long after the end of a lease a write under that lease may still change the
 // sink.
 func (l Looker) settled() time.Duration {
-	return max(l.Config.ApplyDelay(l.SinkName), atLeast) + l.Config.Index.Guard
+	return max(l.Config.Sinks[l.SinkName].Capabilities().ApplyDelay, atLeast) + l.Config.Index.Guard
 }
 
 // Look reads the rows, consistently, and then the documents in the sink. It returns one finding for

@@ -140,7 +140,7 @@ func (b *bench) row(id string, version int, op shard.Operation, change ...func(*
 	b.Change(usecasetest.Doc(id), func(r *shard.Row) {
 		r.VersionClass, r.Committed, r.CommittedOp = shard.ClassInt, b.key(id, version), op
 		r.LastWrite = shard.MicrosOf(time.Now().Add(-10 * time.Minute))
-		r.ExpiresAt = b.Config.Expires(time.Now())
+		r.ExpiresAt = b.Config.Lifecycle.Expires(time.Now())
 		for _, c := range change {
 			c(r)
 		}

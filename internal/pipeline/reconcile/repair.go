@@ -19,7 +19,7 @@ func (r *run) raise(ctx context.Context, f Finding) (Outcome, error) {
 		if r.DryRun {
 			return Raised, nil
 		}
-		_, err := r.table().Ensure(ctx, shard.Raise(f.Row, f.Copy, f.quiet, r.Config.Expires(r.Clock.Now())),
+		_, err := r.table().Ensure(ctx, shard.Raise(f.Row, f.Copy, f.quiet, r.Config.Lifecycle.Expires(r.Clock.Now())),
 			func(row shard.Row) bool { return row.Committed == f.Copy.Key })
 		if err == nil {
 			r.note(journal.Raised, f, f.Copy.Key)
@@ -97,7 +97,8 @@ const margin = 5 * time.Second
 // is sent (margin), the request itself, and the time for which the sink may apply it later.
 func (s *Service) leaseEnd(now time.Time) time.Time {
 	c := s.Config
-	return now.Add(margin + c.Index.SinkDeadline + c.Index.Guard + s.Off + c.ApplyDelay(s.SinkName))
+	delay := c.Sinks[s.SinkName].Capabilities().ApplyDelay
+	return now.Add(margin + c.Index.SinkDeadline + c.Index.Guard + s.Off + delay)
 }
 
 // end releases a lease. If the lease is already released, only the answer of the release was lost.

@@ -196,7 +196,7 @@ func (d *Service) fromManifest(ctx context.Context, row shard.Row) (deadletter.L
 // claimed write decides.
 func (d *Service) park(ctx context.Context, image shard.Row, f deadletter.Facts) error {
 	for range cancelTries {
-		mark, row, err := d.rows().Park(ctx, f.Doc, f.Key, d.Config.Expires(d.Clock.Now()), image,
+		mark, row, err := d.rows().Park(ctx, f.Doc, f.Key, d.Config.Lifecycle.Expires(d.Clock.Now()), image,
 			func(shard.Transition) {})
 		switch {
 		case err != nil:

@@ -91,7 +91,7 @@ func (b *bench) commit(e event.Event) {
 
 func (b *bench) reject(l shard.Lease) {
 	b.Helper()
-	b.Write(shard.Reject(l, "mapper_parsing_exception", b.Config.Expires(time.Now()), b.Row(l.Doc)))
+	b.Write(shard.Reject(l, "mapper_parsing_exception", b.Config.Lifecycle.Expires(time.Now()), b.Row(l.Doc)))
 	time.Sleep(time.Millisecond)
 }
 

@@ -169,7 +169,7 @@ func (r *Rig) Claim(e event.Event) shard.Lease {
 // Commit ends a lease, as index does after the sink has the version.
 func (r *Rig) Commit(l shard.Lease, op shard.Operation) {
 	r.Helper()
-	r.Write(shard.Commit(l, op, Now(), r.Config.Expires(time.Now()), r.Row(l.Doc)))
+	r.Write(shard.Commit(l, op, Now(), r.Config.Lifecycle.Expires(time.Now()), r.Row(l.Doc)))
 }
 
 // Take receives and deletes all visible messages of a queue.

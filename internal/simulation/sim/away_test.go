@@ -39,7 +39,7 @@ func TestThreeDaysAwayMoveNoMessageByItsReceiveCount(t *testing.T) {
 			if r.Extremes.Moved > 0 || r.Extremes.Refusals > 0 {
 				t.Errorf("%+v, want nothing moved and nothing refused", r.Extremes)
 			}
-			if n, most := r.Extremes.Receives, cfg.MaxReceiveCount(); n < c.receives || n > most {
+			if n, most := r.Extremes.Receives, cfg.Retry.MaxReceiveCount(); n < c.receives || n > most {
 				t.Errorf("%d receives of a message at most, want between %d and %d", n, c.receives, most)
 			}
 			t.Logf("%d messages, %d receives of one at most, %d dead letters, $%.2f a million", r.Counts.Messages,

@@ -95,7 +95,7 @@ func (w *World) enrich(body []byte) ([]byte, error) {
 // enriched checks the fields that an applied write put into the sink. The fields must belong to the
 // same document.
 func (o *oracle) enriched(op sink.Op) {
-	set := o.w.cfg.EnrichFor(op.Doc.Collection())
+	set := o.w.cfg.Collections[string(op.Doc.Collection())].Enrich
 	if set == nil || op.Kind == shard.Delete {
 		return
 	}

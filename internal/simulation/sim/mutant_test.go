@@ -198,7 +198,7 @@ var mutants = []mutant{
 	},
 	{
 		"lease without applyDelay", "lease_until leaves out applyDelay, for a sink without versions",
-		shorterLease(func(w *World) time.Duration { return w.cfg.ApplyDelay("search") }),
+		shorterLease(func(w *World) time.Duration { return w.cfg.Sinks["search"].Capabilities().ApplyDelay }),
 	},
 	{
 		"lease without guard", "lease_until leaves out the guard",

@@ -215,10 +215,10 @@ func (o *oracle) ended(v *invocation, l *ledger, old shard.Row, at shard.Micros)
 // never get more documents than the ceiling allows.
 func (o *oracle) counted(v *invocation, documents int) {
 	w, p := o.w, v.pipe
-	if p == nil || w.cfg.Ceiling(p.name) == 0 {
+	if p == nil || config.Ceiling(w.cfg.Sinks[p.name]) == 0 {
 		return
 	}
-	ceiling := w.cfg.Ceiling(p.name)
+	ceiling := config.Ceiling(w.cfg.Sinks[p.name])
 	p.filled = max(p.filled, w.now) + shard.Cost(float64(documents), ceiling)
 	burst := max(shard.SendBurst, shard.Cost(1, ceiling)) + sendsLate + 2*w.drawn.Skew
 	if ahead := p.filled - w.now; ahead > burst && w.rates.WrongClock == 0 {

@@ -48,7 +48,7 @@ func newQueue(w *World, sink, name string, dead *sqsQueue, retention time.Durati
 // limit sets the limits that the rates may lower.
 func (q *sqsQueue) limit() {
 	q.MaxInFlight = cmp.Or(q.w.rates.InFlight, emulation.MaxInFlight)
-	q.MaxReceiveCount = cmp.Or(q.w.rates.Receives, q.w.cfg.MaxReceiveCount())
+	q.MaxReceiveCount = cmp.Or(q.w.rates.Receives, q.w.cfg.Retry.MaxReceiveCount())
 }
 
 // pick returns which message is delivered next. Sometimes this is not the message that has waited

@@ -21,7 +21,8 @@ func follow(t *testing.T, seed uint64, hooks func(w **sim.World) sim.Hooks) (*re
 	t.Helper()
 	o, sources := sim.One(t, seed)
 	c, err := refine.New(refine.Settings{
-		Versions: o.Config.Versions("search"), MaxRefusals: o.Config.Retry.MaxRefusals, Upstream: o.Upstream,
+		Versions:    o.Config.Sinks["search"].Capabilities().Versions,
+		MaxRefusals: o.Config.Retry.MaxRefusals, Upstream: o.Upstream,
 		Sources: sources,
 	})
 	if err != nil {

@@ -177,7 +177,7 @@ func (w *World) ask() {
 func (w *World) draw() {
 	versions := true
 	for name := range w.cfg.Sinks {
-		versions = versions && w.cfg.Versions(name)
+		versions = versions && w.cfg.Sinks[name].Capabilities().Versions
 	}
 	guard := w.cfg.Index.Guard
 	switch o := &w.options; {
@@ -198,16 +198,18 @@ func (w *World) draw() {
 
 func (w *World) pipe(name string) *pipe {
 	q, cfg := w.cfg.Queues, w.cfg
-	p := &pipe{name: name, versions: cfg.Versions(name)}
+	p := &pipe{name: name, versions: cfg.Sinks[name].Capabilities().Versions}
 	p.dead = newQueue(w, name, "dead", nil, q.DeadLetterRetention)
 	p.live, p.bulk = newQueue(w, name, "live", p.dead, q.Retention), newQueue(w, name, "bulk", p.dead, q.Retention)
-	settle := cfg.ApplyDelay(name)
+	settle := cfg.Sinks[name].Capabilities().ApplyDelay
 	forget := time.Duration(0)
 	if p.versions {
 		forget = forgetsDeletes
 	}
 	p.engine = newEngine(w, name, p.versions, settle, forget)
-	p.machine = &machine{w: w, again: cfg.AmbiguousRetry(name), turn: w.turn(p), most: cfg.IndexConcurrency(name)}
+	p.machine = &machine{
+		w: w, again: cfg.AmbiguousRetry(name), turn: w.turn(p), most: config.IndexConcurrency(cfg.Sinks[name]),
+	}
 	for _, l := range []struct {
 		q    *sqsQueue
 		lane config.Lane
