@@ -112,6 +112,7 @@ func (t *target) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Op
 		Readers: map[string]sink.Reader{}, Unread: map[string]error{},
 		Hint: "a sink inside a VPC answers only programs in that VPC, such as index", Sinks: map[string]sink.Sink{},
 		Sources: sources, Config: cfg, Clock: clock.System{}, Off: clock.Trust, Journal: newAudit(t.audit),
+		Others: otherParts(a, cfg),
 	}
 	t.meter = &awsMeter{cfg: cfg, metrics: cloudwatch.New(a), now: time.Now}
 	o.Flow = t.meter.flow

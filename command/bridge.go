@@ -24,10 +24,12 @@ import (
 	"github.com/lullhq/lull/internal/deploy/names"
 	"github.com/lullhq/lull/internal/operator/bridge"
 	"github.com/lullhq/lull/internal/operator/bridge/rabbitmq"
+	"github.com/lullhq/lull/internal/operator/feed"
 	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/seam/clock"
 	"github.com/lullhq/lull/internal/seam/flight"
 	"github.com/lullhq/lull/internal/seam/queue"
+	"github.com/lullhq/lull/source"
 )
 
 // rabbitEnv names the variable with the address of RabbitMQ. The address contains a password, and
@@ -207,7 +209,7 @@ func logger(std *streams) *slog.Logger {
 // bridgeToQueue sends to a queue in SQS. It needs the right sqs:SendMessage, and also
 // sqs:GetQueueUrl if the settings name the queue.
 func bridgeToQueue(ctx context.Context, t *target, f *bridgeFlags, o *bridge.Options) error {
-	all, region := []string{f.to}, ""
+	all, region := map[int][]string{1: {f.to}}, ""
 	if f.direct() {
 		u, err := url.Parse(f.to)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -219,20 +221,37 @@ func bridgeToQueue(ctx context.Context, t *target, f *bridgeFlags, o *bridge.Opt
 	}
 	account, err := t.aws.account(ctx, region)
 	if err == nil && !f.direct() {
-		all, err = liveQueues(ctx, t, account, f)
+		all, err = liveQueues(ctx, t, account, f, o)
 	}
 	if err != nil {
 		return usage(err)
 	}
-	var sends []sendFunc
-	for _, to := range all {
-		sends = append(sends, sqs.NewFrom(account, to, sendTimeout).Send)
+	sends := map[int]sendFunc{} // by part
+	for part, urls := range all {
+		var queues []sendFunc
+		for _, to := range urls {
+			queues = append(queues, sqs.NewFrom(account, to, sendTimeout).Send)
+		}
+		sends[part] = toAll(queues)
 	}
-	o.Send = toAll(sends)
+	o.Send = toParts(sends)
 	if f.payload != "" {
 		o.Payloads = s3.NewPayloads(account, f.bucket, f.prefix)
 	}
 	return nil
+}
+
+// toParts sends messages to the queues of a part. Its errors name the part if there are several.
+func toParts(sends map[int]sendFunc) func(ctx context.Context, part int, out []queue.Outgoing) []error {
+	return func(ctx context.Context, part int, out []queue.Outgoing) []error {
+		errs := sends[part](ctx, out)
+		for i, err := range errs {
+			if err != nil && len(sends) > 1 {
+				errs[i] = fmt.Errorf("part %d: %w", part, err)
+			}
+		}
+		return errs
+	}
 }
 
 type sendFunc = func(ctx context.Context, out []queue.Outgoing) []error
@@ -253,9 +272,15 @@ func toAll(sends []sendFunc) sendFunc {
 }
 
 // liveQueues returns the URLs of a deployed sink's live queue, and of the queues of sinks that
-// share its collections.
-func liveQueues(ctx context.Context, t *target, account aws.Config, f *bridgeFlags) (urls []string, err error) {
+// share its collections, by part. With several parts, the bridge must decode messages as the stacks
+// do, so this program must link the kinds of their sources.
+func liveQueues(ctx context.Context, t *target, account aws.Config, f *bridgeFlags, o *bridge.Options) (
+	urls map[int][]string, err error,
+) {
 	cfg, err := t.loadConfig(config.KindsAny)
+	if err == nil && cfg.Parts.Spread() {
+		cfg, err = t.loadConfig(config.KindsLinked)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -263,12 +288,30 @@ func liveQueues(ctx context.Context, t *target, account aws.Config, f *bridgeFla
 	if _, ok := cfg.Sinks[sink]; !ok {
 		return nil, fmt.Errorf("--to %s: the settings have no such sink", sink)
 	}
-	for _, name := range cfg.Companions(sink) {
-		at, err := queueURL(ctx, awssqs.NewFromConfig(account), cfg, names.Of(cfg).Queue(name, lane))
+	urls = map[int][]string{}
+	for part := 1; part <= cfg.Parts.Of; part++ {
+		at := cfg
+		if cfg.Parts.Spread() {
+			at = cfg.InPart(part)
+		}
+		for _, name := range cfg.Companions(sink) {
+			url, err := queueURL(ctx, awssqs.NewFromConfig(account), at, names.Of(at).Queue(name, lane))
+			if err != nil {
+				return nil, err
+			}
+			urls[part] = append(urls[part], url)
+		}
+	}
+	if cfg.Parts.Spread() {
+		sources, err := source.New(cfg)
 		if err != nil {
 			return nil, err
 		}
-		urls = append(urls, at)
+		o.Parts, o.PartOf = cfg.Parts.Of, func(out queue.Outgoing) (int, error) {
+			return feed.PartOf(cfg, sources.At(sink).Decode(queue.Message{
+				Body: out.Body, Attributes: out.Attributes, Sent: o.Clock.Now(),
+			}))
+		}
 	}
 	return urls, nil
 }
@@ -279,7 +322,7 @@ func bridgeToDev(ctx context.Context, t *target, f *bridgeFlags, o *bridge.Optio
 	if err != nil {
 		return nil, err
 	}
-	o.Send = func(ctx context.Context, out []queue.Outgoing) []error {
+	o.Send = func(ctx context.Context, _ int, out []queue.Outgoing) []error {
 		ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 		defer cancel()
 		sent, err := api.Publish(ctx, operate.Publication{Messages: out, Lane: flight.Lane(f.lane), Unchecked: true})

@@ -64,6 +64,7 @@ func publishCommand(std *streams, t *target) *cobra.Command {
 			printed := std.print(total, func(w io.Writer) {
 				terminal.Printf(w, "%d messages with %d events sent, %d refused\n", total.Messages, total.Events,
 					len(total.Refused))
+				printParts(w, total.Parts)
 			})
 			return sent(len(total.Refused), cmp.Or(err, printed))
 		}),
@@ -91,7 +92,7 @@ type exampleSent struct {
 func publishExample(ctx context.Context, std *streams, api operate.API, lane, group string,
 	o operate.Composition,
 ) error {
-	o.ID, o.Data = "hello", json.RawMessage(`{"title":"Hello","text":"An example from lull publish --example"}`)
+	o.ID, o.Own, o.Data = "hello", true, json.RawMessage(`{"title":"Hello","text":"An example from lull publish --example"}`)
 	m, err := api.Compose(ctx, o)
 	if err != nil {
 		return err
@@ -174,6 +175,7 @@ func publishAll(ctx context.Context, api operate.API, in feed.Input, lane, sourc
 		done, err := api.Publish(ctx, operate.Publication{Messages: batch, Lane: flight.Lane(lane)})
 		total.Messages += done.Messages
 		total.Events += done.Events
+		total.Parts = addParts(total.Parts, done.Parts)
 		for _, r := range done.Refused {
 			total.Refused = append(total.Refused, operate.Refusal{Message: read + r.Message + 1, Why: r.Why})
 		}

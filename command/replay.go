@@ -152,6 +152,7 @@ func printReplayed(w io.Writer, r operate.Replayed, dry bool) {
 	}
 	terminal.Printf(w, "%d of %d messages with %d events %s in resync run %s\n", r.Sent, r.Messages,
 		r.Events[string(replay.Sent)], verb, r.Run)
+	printParts(w, r.Parts)
 	for _, outcome := range slices.Sorted(maps.Keys(r.Events)) {
 		if says := replayWords[replay.Outcome(outcome)]; says != "" {
 			terminal.Printf(w, "%d events %s\n", r.Events[outcome], says)

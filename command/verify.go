@@ -128,7 +128,7 @@ func compare(ctx context.Context, std *streams, find credentials, api operate.AP
 	if err := f.decodes(ctx, api); err != nil {
 		return err
 	}
-	f.Collection = shard.Collection(collection)
+	f.Collection, f.Parts = shard.Collection(collection), api.Spread()
 	return runVerify(ctx, std, find, api, f)
 }
 

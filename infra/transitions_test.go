@@ -45,6 +45,12 @@ var states = map[string]state{
 		p.Config.Sinks["search"] = s
 	}},
 	"another name": {change: func(_ awscdk.Stack, p *Props) { p.Config.Stack = "other" }},
+	"a part": {change: func(_ awscdk.Stack, p *Props) {
+		p.Config.Stack, p.Config.Parts = "part-1", config.Parts{Of: 2, This: 1}
+	}},
+	"more parts": {change: func(_ awscdk.Stack, p *Props) {
+		p.Config.Stack, p.Config.Parts = "part-1", config.Parts{Of: 3, This: 1}
+	}},
 	"every option": {change: func(s awscdk.Stack, p *Props) {
 		p.IndexConcurrency, p.LogLevel = 7, "DEBUG"
 		p.Warm, p.Protect, p.Architecture = Throughput{Reads: 24_000, Writes: 8_000}, true, ARM64
@@ -242,7 +248,7 @@ func TestSettingsRulesSayWhatTheTemplatesSay(t *testing.T) {
 	settings[plainStack] = deployable(plainStack)
 	all := []string{
 		plainStack, "Standard flights", "another sink", "another name", "every setting, old", "every setting, new",
-		"an existing table", "an existing queue",
+		"an existing table", "an existing queue", "a part", "more parts",
 	}
 	for _, from := range all {
 		for _, to := range all {
@@ -275,7 +281,8 @@ func TestTransitionsChangeEverySetting(t *testing.T) {
 	t.Parallel()
 	stackOf(t, plainStack) // this call also creates the settings
 	never := []string{
-		"stack",                                // the state "another name" changes it
+		"stack",                  // the state "another name" changes it
+		"parts.of", "parts.this", // the states "a part" and "more parts" change them
 		"table.name", "sinks.<name>.liveQueue", // the states with an existing table or queue change them
 		// only one kind can be deployed
 		"sinks.<name>.kind",

@@ -13,7 +13,9 @@ import (
 type Config struct {
 	// Stack is the prefix of every resource name: [a-z][a-z0-9-]{0,31}. Default "lull".
 	Stack string `json:"stack"`
-	Table Table  `json:"table"`
+	// Parts spreads the documents over several stacks.
+	Parts Parts `json:"parts"`
+	Table Table `json:"table"`
 
 	// Sources are the adapters from upstream formats to events, by name ([a-z][a-z0-9-]{0,31}).
 	// Default: "native" of kind native.

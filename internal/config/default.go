@@ -32,6 +32,7 @@ const derived time.Duration = -1
 func scalars() Config {
 	return Config{
 		Stack: "lull",
+		Parts: Parts{Of: 1},
 		Table: Table{
 			Billing: OnDemand,
 			Writes:  Capacity{Min: 5, Max: 4_000, Target: 70},

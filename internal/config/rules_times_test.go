@@ -296,6 +296,48 @@ var brokenTimes = []broken{
 		setting: "commitFeed", fix: "or remove table",
 	},
 	{
+		rule:    "parts",
+		holds:   func(c *Config) { c.Stack, c.Parts = "content-4", Parts{Of: 4, This: 4} },
+		breaks:  func(c *Config) { c.Stack, c.Parts.This = "content-5", 5 },
+		setting: "parts.this", fix: "a number from 1 to 4",
+	},
+	{
+		rule: "parts", name: "missing",
+		holds:   func(c *Config) { c.Stack, c.Parts = "content-1", Parts{Of: 2, This: 1} },
+		breaks:  func(c *Config) { c.Stack, c.Parts.This = "content-0", 0 },
+		setting: "parts.this", fix: "a number from 1 to 2",
+	},
+	{
+		rule: "parts", name: "without of",
+		holds:   func(c *Config) { c.Parts.This = 1 },
+		breaks:  func(c *Config) { c.Parts.This = 2 },
+		setting: "parts.this", fix: "write the number of all parts into parts.of",
+	},
+	{
+		rule:    "parts-stack",
+		holds:   func(c *Config) { c.Stack, c.Parts = "content-2", Parts{Of: 12, This: 2} },
+		breaks:  func(c *Config) { c.Stack = "content-12" },
+		setting: "stack", fix: "write a name such as content-2",
+	},
+	{
+		rule: "parts-own", name: "table",
+		holds:   func(c *Config) { c.Stack, c.Parts = "content-2", Parts{Of: 2, This: 2} },
+		breaks:  func(c *Config) { c.Table.Name = "content-rows" },
+		setting: "table.name", fix: "remove it",
+	},
+	{
+		rule: "parts-own", name: "queue",
+		holds:   func(c *Config) { c.Stack, c.Parts = "content-2", Parts{Of: 2, This: 2} },
+		breaks:  func(c *Config) { liveQueue(c, "search", "theirs") },
+		setting: "sinks.search.liveQueue", fix: "remove it",
+	},
+	{
+		rule:    "parts-lines",
+		holds:   func(c *Config) { exports(c, "native"); c.DefaultSource, c.Stack = "native", "content-2" },
+		breaks:  func(c *Config) { c.Parts = Parts{Of: 2, This: 2} },
+		setting: "sources.exports.s3.lines", fix: "lull resync",
+	},
+	{
 		rule:    "memory",
 		holds:   func(c *Config) { c.Memory.Index = 128 * setting.MB },
 		breaks:  func(c *Config) { c.Memory.Index = 127 * setting.MB },

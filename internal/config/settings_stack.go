@@ -3,11 +3,17 @@ package config
 import (
 	"time"
 
+	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/setting"
 )
 
 var topSettings = []setting.Setting{
 	setting.Text("stack", namePattern, nameShape, "The prefix of every resource name."),
+	setting.Count("parts.of", 1, shard.MaxParts,
+		"The number of stacks that the documents are spread over by a hash of their ids; 1 for this stack alone "+
+			"(docs/scale.md)."),
+	setting.Count("parts.this", 0, shard.MaxParts, "The part that this stack is, 1 to parts.of.").
+		Otherwise("required if parts.of is more than 1"),
 	setting.Text("table.name", tablePattern, "the name of a table, or nothing",
 		"An existing DynamoDB table, if the stack should not create its own.").
 		Otherwise("the stack creates STACK-shards"),

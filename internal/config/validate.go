@@ -88,6 +88,7 @@ type Rule struct {
 
 var rules = slices.Concat(
 	nameRules,
+	partRules,
 	sourceRules,
 	sinkRules,
 	payloadRules,

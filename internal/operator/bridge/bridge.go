@@ -49,12 +49,18 @@ type Payloads interface {
 	Put(ctx context.Context, body []byte) (bucket, key string, err error)
 }
 
-// Options configure a bridge. All fields are required, except Payloads, Source and Group.
+// Options configure a bridge. All fields are required, except Parts, PartOf, Payloads, Source and
+// Group.
 type Options struct {
 	Broker Broker
-	// Send sends messages to lull's queue. It returns errors like [queue.Queue]: if an error is
-	// nil, the queue has stored that message.
-	Send     func(ctx context.Context, out []queue.Outgoing) []error
+	// Send sends messages to lull's queue, in the stack of a part. It returns errors like
+	// [queue.Queue]: if an error is nil, the queue has stored that message.
+	Send func(ctx context.Context, part int, out []queue.Outgoing) []error
+	// Parts is the number of parts, each with a queue of its own; 0 for one. PartOf returns the part
+	// of a message, whose body is whole. It is nil for a single part. An error says why the message
+	// can be sent to no part.
+	Parts    int
+	PartOf   func(out queue.Outgoing) (part int, err error)
 	Payloads Payloads // nil for none
 	// Source and Group are the attributes lull-source and lull-group, empty for none.
 	Source, Group string
@@ -188,7 +194,7 @@ func (b *Bridge) pump(ctx context.Context, s Session) {
 func (b *Bridge) gather(ctx context.Context, from <-chan Message) (batch []Message, more bool) {
 	until, done := ctx, func() {} // after the first message, until ends when linger has passed
 	defer func() { done() }()
-	for len(batch) < queue.MaxEntries {
+	for len(batch) < queue.MaxEntries*max(b.o.Parts, 1) {
 		select {
 		case m, ok := <-from:
 			if !ok {

@@ -192,7 +192,7 @@ func TestLargeBodies(t *testing.T) {
 			g := newGround(t, large)
 			o, kept := g.options(), payloads{}
 			o.Payloads = kept
-			o.Send = func(_ context.Context, out []queue.Outgoing) []error {
+			o.Send = func(_ context.Context, _ int, out []queue.Outgoing) []error {
 				g.mu.Lock()
 				defer g.mu.Unlock()
 				got := event.Unwrapper{Depth: 4, Load: func(p event.Pointer) (string, *event.Invalid) {
@@ -263,7 +263,7 @@ func TestTheEndWaitsForWhatWasDelivered(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := newGround(t, bodies(5)...)
 				o := g.options()
-				o.Send = func(ctx context.Context, out []queue.Outgoing) []error {
+				o.Send = func(ctx context.Context, _ int, out []queue.Outgoing) []error {
 					if o.Clock.Sleep(ctx, tt.needs) != nil {
 						return queue.FailAll(len(out), ctx.Err())
 					}

@@ -50,8 +50,9 @@ func newGround(t testing.TB, bodies ...string) *ground {
 
 func (g *ground) options() bridge.Options {
 	return bridge.Options{
-		Broker: g, Send: g.send, Drain: 20 * time.Second, Clock: clock.System{},
-		Log: slog.New(slog.NewTextHandler(&g.log, nil)),
+		Broker: g, Drain: 20 * time.Second, Clock: clock.System{},
+		Send: func(ctx context.Context, _ int, out []queue.Outgoing) []error { return g.send(ctx, out) },
+		Log:  slog.New(slog.NewTextHandler(&g.log, nil)),
 	}
 }
 

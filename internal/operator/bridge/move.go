@@ -3,6 +3,8 @@ package bridge
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +17,8 @@ import (
 type moving struct {
 	Message
 	as    Message // the message to send: its body may be a reference
+	part  int     // the part that it is sent to
+	never error   // why it can be sent to no part
 	err   error   // the error of the last try
 	alone bool    // err is about this message alone, because no other was in its call
 }
@@ -23,7 +27,8 @@ type moving struct {
 func (b *Bridge) move(ctx context.Context, s Session, batch []Message) {
 	left := make([]*moving, len(batch))
 	for i, m := range batch {
-		left[i] = &moving{Message: m, as: m}
+		left[i] = &moving{Message: m, as: m, part: 1}
+		b.assign(left[i])
 	}
 	for try := 0; ; try++ {
 		select {
@@ -52,6 +57,18 @@ func (b *Bridge) move(ctx context.Context, s Session, batch []Message) {
 	}
 }
 
+// assign sets the part of a message. Its body is whole, because a reference does not say which
+// documents it is about.
+func (b *Bridge) assign(m *moving) {
+	if b.o.PartOf == nil {
+		return
+	}
+	part, err := b.o.PartOf(b.outgoing(&m.Message))
+	if m.part = part; err != nil {
+		m.never = fmt.Errorf("%w: %w", queue.ErrContent, err)
+	}
+}
+
 // brief returns an error as one short line for the log. The error of a whole call may name every
 // message.
 func brief(err error) string {
@@ -62,19 +79,19 @@ func brief(err error) string {
 	return s
 }
 
-// calls splits the messages into calls. Each unfit message has its own call, and all others share
-// one.
+// calls splits the messages into calls. Each unfit message has its own call, and all others of a
+// part share one.
 func calls(left []*moving) (calls [][]*moving) {
-	var together []*moving
+	together := map[int][]*moving{} // by part
 	for _, m := range left {
 		if m.unfit() {
 			calls = append(calls, []*moving{m})
 		} else {
-			together = append(together, m)
+			together[m.part] = append(together[m.part], m)
 		}
 	}
-	if len(together) > 0 {
-		calls = append(calls, together)
+	for _, part := range slices.Sorted(maps.Keys(together)) {
+		calls = append(calls, together[part])
 	}
 	return calls
 }
@@ -99,10 +116,11 @@ func (b *Bridge) call(ctx context.Context, s Session, together []*moving) {
 	if len(send) == 0 {
 		return
 	}
-	errs := b.o.Send(ctx, out)
+	errs := b.o.Send(ctx, together[0].part, out)
 	for i, m := range send {
 		m.alone = len(send) == 1
 		if m.err = queue.ErrorAt(errs, i); m.err == nil {
+			b.status.sentTo(m.part, b.o.Parts)
 			b.confirm(s, m.Message, &b.status.count.Confirmed)
 		}
 	}
@@ -113,6 +131,9 @@ func (b *Bridge) call(ctx context.Context, s Session, together []*moving) {
 // waiting body would double the memory.
 func (b *Bridge) fit(ctx context.Context, m *moving) (queue.Outgoing, error) {
 	out := b.outgoing(&m.as)
+	if m.never != nil {
+		return out, m.never
+	}
 	err := out.Refusal()
 	if b.o.Payloads == nil || !errors.Is(err, queue.ErrTooLarge) {
 		return out, err

@@ -3,6 +3,7 @@ package bridge
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"sync"
 	"time"
@@ -19,11 +20,13 @@ type Counts struct {
 
 // Health is the state of a bridge.
 type Health struct {
-	Healthy     bool   `json:"healthy"`
-	Problem     string `json:"problem,omitempty"`
-	Counts      Counts `json:"counts"`
-	Unconfirmed int    `json:"unconfirmed"` // messages that the broker keeps for this bridge now
-	Held        int    `json:"held"`        // unconfirmed messages that can be neither sent nor parked
+	Healthy bool   `json:"healthy"`
+	Problem string `json:"problem,omitempty"`
+	Counts  Counts `json:"counts"`
+	// Parts counts the messages that each part's queue has accepted, if there are several.
+	Parts       map[int]int `json:"parts,omitempty"`
+	Unconfirmed int         `json:"unconfirmed"` // messages that the broker keeps for this bridge now
+	Held        int         `json:"held"`        // unconfirmed messages that can be neither sent nor parked
 }
 
 // patience is how long a message may stay unconfirmed before the bridge is unhealthy.
@@ -36,6 +39,7 @@ type status struct {
 	lost      time.Time            // when the last session ended
 	waiting   map[uint64]time.Time // when each unconfirmed message of the session was received, by tag
 	held      int
+	parts     map[int]int
 }
 
 func (s *status) connect() {
@@ -67,6 +71,19 @@ func (s *status) failed(n int) {
 	s.count.Retried += n
 }
 
+// sentTo counts a message that a part's queue has accepted.
+func (s *status) sentTo(part, parts int) {
+	if parts <= 1 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.parts == nil {
+		s.parts = map[int]int{}
+	}
+	s.parts[part]++
+}
+
 // done counts a message that needs no retry.
 func (s *status) done(m Message, counted *int) {
 	s.mu.Lock()
@@ -80,7 +97,7 @@ func (b *Bridge) Health() Health {
 	s, now := &b.status, b.o.Clock.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h := Health{Counts: s.count, Unconfirmed: len(s.waiting) + s.held, Held: s.held}
+	h := Health{Counts: s.count, Parts: maps.Clone(s.parts), Unconfirmed: len(s.waiting) + s.held, Held: s.held}
 	for _, since := range s.waiting {
 		if now.Sub(since) > patience {
 			h.Problem = "lull's queue has not accepted a message for more than " + patience.String() +
@@ -114,7 +131,11 @@ func (b *Bridge) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 func (b *Bridge) minutes(ctx context.Context) {
 	for b.o.Clock.Sleep(ctx, time.Minute) == nil {
 		h := b.Health()
-		b.line("bridging", h.Counts, "unconfirmed", h.Unconfirmed, "held", h.Held, "problem", h.Problem)
+		more := []any{"unconfirmed", h.Unconfirmed, "held", h.Held, "problem", h.Problem}
+		if h.Parts != nil {
+			more = append(more, "parts", h.Parts)
+		}
+		b.line("bridging", h.Counts, more...)
 	}
 }
 

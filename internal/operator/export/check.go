@@ -32,7 +32,7 @@ const (
 	Undone     State = "undone"      // the event deletes the document, but the sink has it
 	OtherClass State = "other_class" // the two versions are of different classes, so they cannot be compared
 	Invalid    State = "invalid"     // lull would refuse the event
-	Skipped    State = "skipped"     // the source skips it, or it belongs to another collection
+	Skipped    State = "skipped"     // the source skips it, or it belongs to another collection or part
 )
 
 // Drift reports whether the sink differs from the source.
@@ -136,6 +136,8 @@ func (c Checker) decode(o queue.Outgoing) (all []*candidate) {
 			a.State, a.Why = Skipped, r.Skip
 		case r.Event.Doc.Collection() != c.Collection:
 			a.State, a.Why = Skipped, "of collection "+string(r.Event.Doc.Collection())
+		case !c.Config.Ours(r.Event.Doc):
+			a.State, a.Why = Skipped, fmt.Sprintf("of part %d", c.Config.PartOf(r.Event.Doc))
 		default:
 			a.arrival = i < len(after) && after[i].Event.Key != r.Event.Key
 			if r.Event.Op == event.Put && r.Event.Data != "" && !c.Versions {

@@ -20,6 +20,10 @@ type Route struct {
 	// sinks of the first event's collection. If the settings skip events that belong elsewhere, Others
 	// also has the sinks of the other events.
 	Others []string
+	// Part is the part of the documents, see [PartOf]. Split says that they belong to several parts,
+	// or is nil.
+	Part  int
+	Split error
 }
 
 // RouteOf decodes a message as receive will, and returns its queue. The collection of the first
@@ -64,6 +68,7 @@ func routeTo(cfg *config.Config, sources *source.Set, sink string, m queue.Messa
 			r.Lane = flight.Bulk
 		}
 	}
+	r.Part, r.Split = PartOf(cfg, r.Events)
 	return r
 }
 

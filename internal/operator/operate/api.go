@@ -114,6 +114,9 @@ type API struct {
 	// ErrNotFound if there is no such job, and another error if the job runs.
 	DropJob Order[JobOrder] `wire:"drop-job"`
 
+	// Parts returns the number of parts that the documents are spread over, or 0 if the stack has all
+	// of them. It is nil if this program does not have the settings of the stack.
+	Parts func() int
 	// Size estimates how many rows and bytes the table has. It is nil if reading the table costs
 	// nothing, and in a Client.
 	Size func(ctx context.Context) (rows, bytes int64, err error)

@@ -31,12 +31,12 @@ func limited(n, usual, most int) (int, error) {
 	return n, want(n >= 1 && n <= most, "limit %d: want 1 to %d", n, most)
 }
 
-// whole refuses a text that is not the key of a document.
-func whole(key shard.DocID) error {
+// whole refuses a text that is not the key of a document of this stack.
+func (o *layout) whole(key shard.DocID) error {
 	if _, err := shard.ParseDocID(string(key)); err != nil {
 		return input(err)
 	}
-	return nil
+	return want(o.Config.Ours(key), "key %s: use the settings of the other part", o.Config.NotOurs(key))
 }
 
 // belongs refuses a text that is not the name of a collection.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/lullhq/lull/event"
@@ -25,9 +26,11 @@ type Composition struct {
 	Source     string           `json:"source,omitempty"`
 	Collection shard.Collection `json:"collection,omitempty"`
 	ID         string           `json:"id"`
-	Delete     bool             `json:"delete,omitempty"`
-	Data       json.RawMessage  `json:"data,omitempty"`    // the content of a put, a JSON object
-	Deletes    bool             `json:"deletes,omitempty"` // the source must support deletes
+	// Own allows another id, ID with a number, so that the document belongs to the stack's part.
+	Own     bool            `json:"own,omitempty"`
+	Delete  bool            `json:"delete,omitempty"`
+	Data    json.RawMessage `json:"data,omitempty"`    // the content of a put, a JSON object
+	Deletes bool            `json:"deletes,omitempty"` // the source must support deletes
 	// N numbers the version: a greater number is a newer version. If N is 0, the version comes from
 	// At. If versions are times, the version is N milliseconds after At. A zero At means the present
 	// time.
@@ -115,12 +118,17 @@ func (o *composer) Compose(_ context.Context, c Composition) (Composed, error) {
 		change.Op = event.Delete
 	}
 	for _, w := range ways {
+		change.ID = c.ID
 		if class := o.Config.Sources[w.Source].Class; c.N > 0 && class == source.ClassTime {
 			change.Version = source.VersionAt(class, at.Add(time.Duration(c.N)*time.Millisecond))
 		} else if c.N > 0 {
 			change.Version = source.NumberedVersion(class, c.N)
 		}
 		m, err := w.Write(change)
+		for n := 2; err == nil && c.Own && !o.Config.Ours(m.Event.Doc); n++ {
+			change.ID = c.ID + "-" + strconv.Itoa(n)
+			m, err = w.Write(change)
+		}
 		if err != nil {
 			why = errors.Join(why, err)
 			continue

@@ -243,7 +243,7 @@ func (l *lister) grouped(r shard.Row) bool { return l.f.Group == "" || l.f.Group
 
 // one finds a document by its row, its dead letter or its schedule.
 func (l *lister) one(ctx context.Context) error {
-	if err := whole(l.f.Key); err != nil {
+	if err := l.o.whole(l.f.Key); err != nil {
 		return err
 	}
 	row, err := l.o.table().One(ctx, l.f.Key, shard.Consistent)

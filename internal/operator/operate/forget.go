@@ -136,7 +136,7 @@ func (o *forgetter) Forget(ctx context.Context, r ForgetOrder) (ForgetStep, erro
 	}
 	var wrong error
 	g.Limit, wrong = limited(r.Limit, maxForget, maxForget)
-	if err := cmp.Or(whole(r.Key), named(r.By), wrong); err != nil {
+	if err := cmp.Or(o.whole(r.Key), named(r.By), wrong); err != nil {
 		return ForgetStep{}, err
 	}
 	if id := r.Key.ID(); (strings.TrimSpace(id) != id || strings.ContainsAny(id, "*?")) && !g.exact(ctx) {

@@ -22,7 +22,7 @@ import (
 
 // Operator has the parts of a stack from which its operations are built. All fields are required,
 // except Archive, Readers, Unread, Rows, Hint, Sinks, Off, Parallel, History, Table, Size, Connect,
-// Flow and Publisher.
+// Flow, Others and Publisher.
 type Operator struct {
 	Shards   shard.Store
 	Scanner  shard.Scanner
@@ -63,6 +63,9 @@ type Operator struct {
 	// Flow measures the stack. It is nil if nothing measures it.
 	Flow func(ctx context.Context) (Flow, error)
 
+	// Others returns the stack of another part. It is nil if this program reaches only its own stack.
+	Others func(part int) Other
+
 	// Publisher, if set, sends a message instead of Queues, so that the stack can count it.
 	Publisher func(ctx context.Context, sink string, lane flight.Lane, out queue.Outgoing) error
 }
@@ -84,7 +87,7 @@ func (o *Operator) API() API {
 		Parallel: o.Parallel,
 	}
 	man, pla, dep := manifests{o.Flights}, plans{o.Schedule}, depths{o.Counts}
-	sen, und := sender{o.Queues, o.Publisher}, underway{lay, rec}
+	sen, und := sender{o.Queues, o.Publisher, o.Others, o.Config.Parts.This}, underway{lay, rec}
 	par := parked{lay, &redrive.Service{
 		Shards: o.Shards, Letters: o.Dead, Flights: o.Flights, Schedule: o.Schedule, Queues: o.Queues, Config: o.Config,
 		Clock: o.Clock, Journal: o.Journal,
@@ -112,6 +115,7 @@ func (o *Operator) API() API {
 		Unwritten:    (&unwritten{rec, man, par, o.Sources}).Unwritten,
 		Status:       rep.Status,
 		Origins:      (&origins{lay, o.Connect, o.Off}).Origins,
+		Parts:        o.spread,
 		Size:         o.Size,
 		Letters:      let.Letters,
 		LetterPage:   let.LetterPage,

@@ -51,7 +51,7 @@ func (o *layout) row(key shard.DocID) shard.DocID {
 // refuses a sink that the collection does not have, because the first sink would then be used.
 func (o *layout) rows(key shard.DocID) ([]shard.DocID, error) {
 	name := key.Sink()
-	if err := whole(key); err != nil || name == "" {
+	if err := o.whole(key); err != nil || name == "" {
 		return o.Config.RowsOf(key), err
 	}
 	if _, err := o.sinkOf(key.Collection(), name); err != nil {
@@ -114,11 +114,16 @@ func (o *records) table() rows.Table { return rows.Table{Store: o.Shards, Clock:
 type sender struct {
 	Queues    func(sink string, lane flight.Lane) queue.Queue
 	Publisher func(ctx context.Context, sink string, lane flight.Lane, out queue.Outgoing) error // used if set
+	Others    func(part int) Other                                                               // nil if only this stack is reached
+	Part      int                                                                                // of this stack; 0 if it has all documents
 }
 
-// send sends messages to a queue of a sink. It returns an error or nil for each message, or nil if
-// all were sent.
-func (o *sender) send(ctx context.Context, sink string, lane flight.Lane, out []queue.Outgoing) []error {
+// send sends messages to a queue of a sink, in the stack of a part. It returns an error or nil for
+// each message, or nil if all were sent.
+func (o *sender) send(ctx context.Context, part int, sink string, lane flight.Lane, out []queue.Outgoing) []error {
+	if !o.own(part) {
+		return o.sendOther(ctx, part, sink, lane, out)
+	}
 	if o.Publisher != nil {
 		errs := make([]error, len(out))
 		for i := range out {

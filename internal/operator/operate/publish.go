@@ -38,6 +38,8 @@ type Published struct {
 	Messages int       `json:"messages"`
 	Events   int       `json:"events"`
 	Refused  []Refusal `json:"refused,omitempty"`
+	// Parts counts the messages of each part, if the stack has only a part of the documents.
+	Parts map[int]int `json:"parts,omitempty"`
 	// Sent has the events that were sent, at most the first thousand.
 	Sent []SentEvent `json:"sent,omitempty"`
 }
@@ -94,7 +96,7 @@ func (o *publisher) Publish(ctx context.Context, p Publication) (Published, erro
 		}
 		for _, sink := range to.Sinks() {
 			if p.Sink == "" || p.Sink == sink {
-				err = cmp.Or(err, queue.ErrorAt(o.send(ctx, sink, to.Lane, []queue.Outgoing{out}), 0))
+				err = cmp.Or(err, queue.ErrorAt(o.send(ctx, to.Part, sink, to.Lane, []queue.Outgoing{out}), 0))
 			}
 		}
 		switch {
@@ -105,6 +107,7 @@ func (o *publisher) Publish(ctx context.Context, p Publication) (Published, erro
 			return done, fmt.Errorf("publish message %d (%d before it were sent): %w", i, done.Messages, err)
 		}
 		done.Messages++
+		o.sentTo(&done, to.Part)
 		done.Events += len(to.Events)
 		done.Sent = append(done.Sent, sentEvents(i, to.Events[:min(len(to.Events), maxSentEvents-len(done.Sent))])...)
 	}
@@ -130,6 +133,9 @@ func (o *publisher) routed(p Publication, out queue.Outgoing, run shard.Run) (qu
 	to.Lane = cmp.Or(p.Lane, to.Lane)
 	if fault := to.Fault(); fault != nil && !p.Unchecked {
 		return out, to, fmt.Errorf("%s%w", o.decodedBy(m, to.Sink), fault)
+	}
+	if err := o.reachesPart(to); err != nil {
+		return out, to, err
 	}
 	if sinks := to.Sinks(); p.Sink != "" && !slices.Contains(sinks, p.Sink) {
 		return out, to, fmt.Errorf("the message is not for sink %s, but for %s", p.Sink, strings.Join(sinks, ", "))

@@ -95,7 +95,11 @@ func (o *rebuilder) service(name string) (*rebuild.Service, error) {
 // Rebuild does a step of a rebuild, or returns the cursor of the first step.
 func (o *rebuilder) Rebuild(ctx context.Context, r RebuildOrder) (RebuildStep, error) {
 	err := cmp.Or(named(r.By), rated(r.Rate, "documents"),
-		want(r.Keep >= 0 && (r.Allow == nil || *r.Allow >= 0), "keep and allow: want 0 or more"))
+		want(r.Keep >= 0 && (r.Allow == nil || *r.Allow >= 0), "keep and allow: want 0 or more"),
+		// Only this stack would write to both indices, and the new one would lose what the others write.
+		want(!o.Config.Parts.Spread() || r.Action == rebuild.Abort,
+			"parts.of %d: the other parts write to the same index and would miss the new one: fill another index "+
+				"from the source instead (docs/scale.md)", o.Config.Parts.Of))
 	if err != nil {
 		return RebuildStep{}, err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/lullhq/lull/internal/operator/job"
@@ -90,10 +91,10 @@ func (o *replayer) Replay(ctx context.Context, r ReplayOrder) (ReplayStep, error
 	}
 	s := replay.Service{
 		Store: o.Archive, Shards: o.Shards, Config: o.Config, Clock: o.Clock,
-		Send: func(ctx context.Context, sink string, out []queue.Outgoing) []error {
-			return o.send(ctx, sink, flight.Bulk, out)
+		Send: func(ctx context.Context, part int, sink string, out []queue.Outgoing) []error {
+			return o.send(ctx, part, sink, flight.Bulk, out)
 		},
-		Sources: o.Sources,
+		Sources: o.Sources, Other: o.rowsOf,
 	}
 	return s.Step(ctx, replay.Order{
 		From: r.From, To: r.To, Collection: r.Collection, Source: r.Source, Run: run, DryRun: r.DryRun,
@@ -143,7 +144,8 @@ func ReplayJob(api API, o ReplayOrder, from, to string, rate float64) job.Job[Re
 		To         string           `json:"to,omitempty"`
 		Collection shard.Collection `json:"collection,omitempty"`
 		Source     string           `json:"source,omitempty"`
-	}{from, to, o.Collection, o.Source}
+		Parts      int              `json:"parts.of,omitempty"`
+	}{from, to, o.Collection, o.Source, api.Spread()}
 	return job.Job[ReplayCursor, ReplayLine]{
 		ID: id, Verb: "replay", Args: args, Final: final, First: ReplayCursor{ArchiveRange: o.ArchiveRange, Run: o.Run},
 		Step: func(ctx context.Context, at ReplayCursor, s *job.Step[ReplayLine]) (ReplayCursor, bool, error) {
@@ -167,6 +169,7 @@ func ReplayJob(api API, o ReplayOrder, from, to string, rate float64) job.Job[Re
 				s.Say(ReplayLine{Fault: &f})
 			}
 			s.Count(replayedMessages, step.Sent)
+			countParts(s, step.Parts)
 			s.Did(step.Messages)
 			s.Costs(max(step.Sent, step.Messages/10)) // a message that is not sent still costs a read
 			at.At = step.Next
@@ -182,7 +185,9 @@ type Replayed struct {
 	Messages int            `json:"messages"` // messages that were read
 	Sent     int            `json:"sent"`     // messages that were sent
 	Events   map[string]int `json:"events"`   // events, by outcome
-	Broken   int            `json:"unreadable_objects"`
+	// Parts counts the messages of each part, if the stack has only a part of the documents.
+	Parts  map[int]int `json:"parts,omitempty"`
+	Broken int         `json:"unreadable_objects"`
 }
 
 // ReplayedBy returns the counts of a job.
@@ -193,9 +198,10 @@ func ReplayedBy(s job.State) (Replayed, error) {
 	}
 	r := Replayed{
 		ArchiveRange: at.ArchiveRange, Run: at.Run, Messages: s.Did, Sent: s.Counts[replayedMessages],
-		Broken: s.Counts[replayedBroken], Events: maps.Clone(s.Counts),
+		Broken: s.Counts[replayedBroken], Events: maps.Clone(s.Counts), Parts: PartsOf(s),
 	}
-	delete(r.Events, replayedMessages)
-	delete(r.Events, replayedBroken)
+	maps.DeleteFunc(r.Events, func(name string, _ int) bool {
+		return name == replayedMessages || name == replayedBroken || strings.HasPrefix(name, countPart)
+	})
 	return r, nil
 }

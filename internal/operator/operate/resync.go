@@ -18,6 +18,7 @@ type ResyncOrder struct {
 	Collection string `json:"collection,omitempty"` // the collection to write to; empty for the events' own collections
 	Sink       string `json:"sink,omitempty"`       // the one sink to resync; empty for all sinks of the collection
 	Group      string `json:"group,omitempty"`      // the message group of messages that name none
+	Parts      int    `json:"parts.of,omitempty"`   // of the API
 }
 
 // ResyncCursor is where the next step of a resync begins.
@@ -46,6 +47,7 @@ func ResyncJob(api API, o ResyncOrder, in *feed.Reader, run string, rate float64
 	if rate > 0 {
 		limit = max(1, min(limit, int(rate)))
 	}
+	o.Parts = api.Spread()
 	id := "resync-" + notOfID.ReplaceAllString(o.Input[max(0, len(o.Input)-100):], "_")
 	if o.Sink != "" {
 		id += "@" + o.Sink
@@ -70,6 +72,7 @@ func ResyncJob(api API, o ResyncOrder, in *feed.Reader, run string, rate float64
 			s.Count(ResyncSent, done.Messages)
 			s.Count(ResyncEvents, done.Events)
 			s.Count(ResyncRefused, len(done.Refused))
+			countParts(s, done.Parts)
 			for _, r := range done.Refused {
 				s.Say(Refusal{Message: at.Messages + r.Message + 1, Why: r.Why}) // counted from 1
 			}

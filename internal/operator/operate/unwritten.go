@@ -36,7 +36,7 @@ type unwritten struct {
 // Unwritten finds the newest version that waits in a flight or is a dead letter. It returns
 // ErrNotFound if there is no such version.
 func (o *unwritten) Unwritten(ctx context.Context, key shard.DocID) (Unwritten, error) {
-	if err := whole(key); err != nil {
+	if err := o.lay.whole(key); err != nil {
 		return Unwritten{}, err
 	}
 	u, err := o.newestUnwritten(ctx, key)

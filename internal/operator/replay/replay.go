@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/operator/feed"
 	"github.com/lullhq/lull/internal/pipeline/archive"
 	"github.com/lullhq/lull/internal/seam/clock"
 	"github.com/lullhq/lull/internal/seam/deadletter"
@@ -19,14 +22,17 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// Service replays the archive. All fields are required. It is safe for concurrent use.
+// Service replays the archive. All fields are required, except Other. It is safe for concurrent use.
 type Service struct {
 	Store   archive.Store
 	Shards  shard.Store
 	Sources *source.Set
-	// Send sends to the bulk queue of a sink. It returns an error or nil for each message, or nil
-	// if all were sent.
-	Send   func(ctx context.Context, sink string, out []queue.Outgoing) []error
+	// Send sends to the bulk queue of a sink, in the stack of a part. It returns an error or nil for
+	// each message, or nil if all were sent.
+	Send func(ctx context.Context, part int, sink string, out []queue.Outgoing) []error
+	// Other returns the rows of another part, or nil if Send does not reach its stack. Other is nil
+	// if the stack has all documents.
+	Other  func(part int) shard.Store
 	Config *config.Config
 	Clock  clock.Clock
 }
@@ -78,6 +84,7 @@ type Step struct {
 	At       time.Time       `json:"at,omitzero"`      // when the messages of this step's object were received
 	Messages int             `json:"messages"`         // messages read
 	Sent     int             `json:"sent"`             // messages sent; each copy of a message counts
+	Parts    map[int]int     `json:"parts,omitempty"`  // messages sent by part, if there are several
 	Events   map[Outcome]int `json:"events"`           // the events of these messages, by outcome
 	Faults   []Fault         `json:"faults,omitempty"` // refused and invalid messages, and objects that cannot be read
 }
@@ -192,22 +199,55 @@ func (p *part) replay(ctx context.Context, msgs []queue.Message) error {
 	for i, m := range msgs {
 		list[i] = p.decode(m)
 	}
-	var err error
-	if p.rows, err = (rows.Table{Store: p.Shards, Clock: p.Clock}).Of(ctx, p.docs, shard.Consistent); err != nil {
-		return fmt.Errorf("read rows: %w", err)
+	if err := p.read(ctx); err != nil {
+		return err
 	}
-	var out []queue.Outgoing
+	out := map[int][]queue.Outgoing{} // by part
 	for i := range list {
-		out = append(out, p.copies(&list[i])...)
+		if part, copies := p.copies(&list[i]); len(copies) > 0 {
+			out[part] = append(out[part], copies...)
+			p.step.Sent += len(copies)
+		}
 	}
-	p.step.Sent = len(out)
-	if p.order.DryRun || len(out) == 0 {
+	if p.Config.Parts.Spread() {
+		p.step.Parts = make(map[int]int, len(out))
+		for part, copies := range out {
+			p.step.Parts[part] = len(copies)
+		}
+	}
+	if p.order.DryRun {
 		return nil
 	}
-	for _, err := range p.Send(ctx, p.sink, out) {
-		if err != nil {
-			return fmt.Errorf("send: %w", err)
+	for _, part := range slices.Sorted(maps.Keys(out)) {
+		for _, err := range p.Send(ctx, part, p.sink, out[part]) {
+			if err != nil {
+				return fmt.Errorf("send: %w", err)
+			}
 		}
+	}
+	return nil
+}
+
+// read reads the rows, each in the table of its part.
+func (p *part) read(ctx context.Context) error {
+	docs := map[int][]shard.DocID{}
+	for _, doc := range p.docs {
+		docs[p.Config.PartOf(doc)] = append(docs[p.Config.PartOf(doc)], doc)
+	}
+	p.rows = make(map[shard.DocID]shard.Row, len(p.docs))
+	for of, docs := range docs {
+		from := p.Shards
+		if !p.Config.Ours(docs[0]) {
+			from = p.Other(of)
+		}
+		if from == nil {
+			continue // moved refuses the events
+		}
+		read, err := (rows.Table{Store: from, Clock: p.Clock}).Of(ctx, docs, shard.Consistent)
+		if err != nil {
+			return fmt.Errorf("read rows of part %d: %w", of, err)
+		}
+		maps.Copy(p.rows, read)
 	}
 	return nil
 }
@@ -239,10 +279,9 @@ func (p *part) decode(a queue.Message) message {
 	return m
 }
 
-// copies returns the messages to send. If all events are to be sent, it returns one copy of the
-// message. Otherwise it returns a copy for each event to send.
-func (p *part) copies(m *message) (out []queue.Outgoing) {
-	sending, whole := 0, true
+// copies returns the messages to send, and to which part. If all events are to be sent, it returns
+// one copy of the message. Otherwise it returns a copy for each event to send.
+func (p *part) copies(m *message) (part int, out []queue.Outgoing) {
 	for i, want := range m.want {
 		if want {
 			if o := p.outcome(m, i); o != Sent {
@@ -250,24 +289,63 @@ func (p *part) copies(m *message) (out []queue.Outgoing) {
 				m.want[i] = false
 			}
 		}
-		if m.want[i] {
-			sending++
-		} else if m.events[i].Skip == "" {
-			whole = false
-		}
 	}
+	part, sending := p.moved(m)
 	switch {
 	case sending == 0:
-		return nil
-	case whole:
-		return p.copy(m, nil, sending, -1)
+		return part, nil
+	case m.whole():
+		return part, p.copy(m, nil, sending, -1)
 	}
 	for i, want := range m.want {
 		if want {
 			out = p.copy(m, out, 1, i)
 		}
 	}
-	return out
+	return part, out
+}
+
+// moved returns the part of the documents of a message, and how many events to send there. It is
+// another part if the number of parts has grown since the message was received. Only a whole message
+// is sent there, because the other stack does not believe the mark of a copy for one event (ADR
+// 0057). Other events of another part are refused.
+func (p *part) moved(m *message) (part, sending int) {
+	part, split := feed.PartOf(p.Config, m.events)
+	whole := split == nil && m.whole()
+	for i, want := range m.want {
+		doc := m.events[i].Event.Doc
+		switch {
+		case !want:
+		case p.Config.Ours(doc):
+			sending++
+		case !whole:
+			p.refuse(m, i, p.Config.NotOurs(doc)+", as are not all events of its message: `lull resync` it")
+		case p.Other(part) == nil:
+			p.refuse(m, i, p.Config.NotOurs(doc))
+		default:
+			sending++
+		}
+	}
+	if !whole {
+		part = max(p.Config.Parts.This, 1)
+	}
+	return part, sending
+}
+
+// whole reports whether all events of the message are to be sent, but for those that are skipped.
+func (m *message) whole() bool {
+	for i, want := range m.want {
+		if !want && m.events[i].Skip == "" {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *part) refuse(m *message, i int, why string) {
+	m.want[i] = false
+	p.count(Refused, 1)
+	p.fault(Refused, m.ID, why)
 }
 
 // copy appends to out a copy of the message for the resync run. If only is an event's position, the

@@ -24,6 +24,7 @@ import (
 	"github.com/lullhq/lull/internal/seam/flight"
 	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/shard/shardtest"
 	"github.com/lullhq/lull/source"
 )
 
@@ -36,7 +37,8 @@ type bench struct {
 	store *memory.Archive
 	order Order
 	sent  []queue.Outgoing
-	fails int // number of sends that fail, from the first
+	parts []int // the parts of what was sent
+	fails int   // number of sends that fail, from the first
 }
 
 func play(t *testing.T, story func(b *bench)) {
@@ -49,7 +51,7 @@ func play(t *testing.T, story func(b *bench)) {
 		b.Service = Service{
 			Store: b.store, Shards: b.Rig.Shards, Config: &b.Rig.Config, Clock: clock.System{},
 			Sources: b.Rig.Sources,
-			Send: func(_ context.Context, sink string, out []queue.Outgoing) []error {
+			Send: func(_ context.Context, part int, sink string, out []queue.Outgoing) []error {
 				if b.fails > 0 {
 					b.fails--
 					return queue.FailAll(len(out), errors.New("the queue is down"))
@@ -59,7 +61,7 @@ func play(t *testing.T, story func(b *bench)) {
 						t.Errorf("sent %+v to %s: %v", o, sink, why)
 					}
 				}
-				b.sent = append(b.sent, out...)
+				b.sent, b.parts = append(b.sent, out...), append(b.parts, slices.Repeat([]int{part}, len(out))...)
 				return nil
 			},
 		}
@@ -323,6 +325,56 @@ func TestOfAMessageOnlyTheEventsThatAreWantedGo(t *testing.T) {
 		if got, want := docs(), []string{"content#docs/a", "content#docs/b", "content#docs/c"}; !slices.Equal(got, want) || len(b.sent) != 1 {
 			t.Errorf("got %q in %d messages, want %q in one", got, len(b.sent), want)
 		}
+	})
+}
+
+// The archive is older than the last growth, so some of its documents belong to another part now.
+// The row there decides: an older content as one of a later run would win.
+func TestADocumentThatMovedIsSentToItsPartAndJudgedByTheRowThere(t *testing.T) {
+	play(t, func(b *bench) {
+		c := b.Rig.Config
+		c.DefaultSource, c.Sources = "", map[string]config.Source{"files": {Kind: "s3"}}
+		c.Payload.Allow = []config.BucketPrefix{{Bucket: "docs"}}
+		c.Stack, c.Parts = "lull-1", config.Parts{Of: 2, This: 1}
+		c.Complete()
+		set := usecasetest.Must(source.New(&c))(t)
+		b.Service.Config, b.Service.Sources = &c, set
+		there := memory.NewShards()
+		b.Other = func(int) shard.Store { return there }
+		ids := map[int][]string{}
+		for i := 0; len(ids[1]) < 3 || len(ids[2]) < 5; i++ {
+			id := fmt.Sprint("d", i)
+			part := event.Part("content", "docs/"+id, 2)
+			ids[part] = append(ids[part], id)
+		}
+		ours, moved := ids[1], ids[2]
+		message := func(records ...string) string { return `{"Records":[` + strings.Join(records, ",") + "]}" }
+		b.archived(time.Now(), message(changed(ours[0], 1)), message(changed(moved[0], 1), changed(moved[1], 1)),
+			message(changed(moved[2], 1)),                       // its row has a newer version
+			message(changed(moved[2], 1), changed(moved[3], 1)), // the first of them is newer
+			message(changed(ours[1], 1), changed(moved[4], 1)))  // of two parts
+		newer := set.Decode(queue.Message{Body: message(changed(moved[2], 2))})[0].Event
+		usecasetest.Must(there.Write(b.Context(), shardtest.Put(shard.Row{
+			Doc: newer.Doc, VersionClass: newer.Class, Committed: newer.Key, CommittedOp: shard.Put,
+		})))(t)
+		b.outcomes(map[Outcome]int{Sent: 4, Newer: 2, Refused: 2})
+		got := map[int][]string{}
+		for i, o := range b.sent {
+			_, copied := o.Attributes[queue.AttrEvent]
+			for _, r := range set.Decode(queue.Message{Body: o.Body, Attributes: o.Attributes, Sent: time.Now()}) {
+				if r.Skip == "" {
+					got[b.parts[i]] = append(got[b.parts[i]], strings.TrimPrefix(r.Event.Doc.ID(), "docs/"))
+				}
+			}
+			if copied && b.parts[i] == 2 {
+				t.Errorf("a copy for one event goes to part 2, which does not believe it: %+v", o)
+			}
+		}
+		if !slices.Equal(got[1], ours[:2]) || !slices.Equal(got[2], moved[:2]) {
+			t.Errorf("sent %v, want %v to part 1 and %v to part 2", got, ours[:2], moved[:2])
+		}
+		b.Other = func(int) shard.Store { return nil } // as in a lull dev
+		b.outcomes(map[Outcome]int{Sent: 2, Refused: 6})
 	})
 }
 

@@ -46,6 +46,10 @@ var rules = []rule{
 		Does:  "the deploy creates another stack, with a new and empty table, bucket and queues; the old stack stays",
 		First: "after the deploy, move the senders, publish everything again (`lull resync`), and remove the old stack",
 	}},
+	{[]string{"parts.of", "parts.this"}, nil, Finding{
+		Serious: true, Does: "documents move to other parts, whose tables do not know their versions",
+		First: drain + "; deploy all parts, and run `lull index repair` in each before the senders start again (docs/scale.md)",
+	}},
 	{[]string{"sinks.<name>.kind", "sinks.<name>.url", "sinks.<name>.index"}, nil, Finding{
 		Does:    "documents are written to another place, which does not have the documents that were written before",
 		First:   resync,

@@ -28,6 +28,8 @@ type Order struct {
 	// documents.
 	CompleteAt time.Time `json:"complete_at,omitzero"`
 	Sample     int       `json:"sample,omitempty"` // how many rows to compare, chosen at random; 0 for all
+	// Parts is the number of parts that the documents are spread over; 0 for one.
+	Parts int `json:"parts.of,omitempty"`
 }
 
 // Verification is the work of one program on a job. All fields are required, except Open, Rate and

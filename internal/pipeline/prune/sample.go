@@ -18,7 +18,7 @@ func (r *run) sample(ctx context.Context) error {
 		return nil
 	}
 	docs, err := r.table().Sample(ctx, r.Scanner, string(r.token), n, 1, func(row shard.Row) bool {
-		return row.Committed != "" && r.mine("", row.Doc)
+		return row.Committed != "" && r.mine("", row.Doc) && r.Config.Ours(row.Doc)
 	})
 	if err != nil {
 		return fmt.Errorf("read: %w", err)

@@ -343,6 +343,40 @@ func TestACollectionOfAnotherSinkIsADeadLetter(t *testing.T) {
 	})
 }
 
+// Even where events of other sinks are skipped: nobody else may have the event.
+func TestADocumentOfAnotherPartIsADeadLetter(t *testing.T) {
+	play(t, func(c *config.Config) {
+		c.Stack, c.Parts = "lull-2", config.Parts{Of: 3, This: 2}
+		c.Queues.Elsewhere = config.ElsewhereSkip
+	}, func(b *bench) {
+		var ids, others []string
+		for i := range 12 {
+			id := fmt.Sprint("d", i)
+			if b.send(put(id, 1)); event.Part("content", id, 3) == 2 {
+				ids = append(ids, id)
+			} else {
+				others = append(others, id)
+			}
+		}
+		b.keeps(len(ids), "the documents of this part are kept")
+		for _, id := range ids {
+			if b.Row(doc(id)).Pending == "" {
+				b.Errorf("%s of this part is not admitted", id)
+			}
+		}
+		l := b.TakeLetters(b.dead)
+		if len(l) != len(others) || len(ids) == 0 {
+			b.Fatalf("%d dead letters, want one for each of the %d documents of other parts", len(l), len(others))
+		}
+		for i, id := range others {
+			if l[i].Reason != deadletter.Contract || l[i].Doc != doc(id) || b.Row(doc(id)).Pending != "" ||
+				!strings.Contains(l[i].Detail, "of 3, and this is stack lull-2 of part 2") {
+				b.Errorf("dead letter %+v, row %+v, want one of %s", l[i].Facts, b.Row(doc(id)), id)
+			}
+		}
+	})
+}
+
 func TestAVersionOfAnotherClassIsADeadLetter(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.Change(doc("a"), func(r *shard.Row) { r.VersionClass, r.Committed = shard.ClassSeq, "\x01" })

@@ -56,9 +56,16 @@ func sortEvents(in *invocation, batch []message, decoded [][]event.Result) sorte
 	return s
 }
 
-// place adds an event to the batch, unless it belongs to another sink or is not due soon.
+// place adds an event to the batch, unless it belongs to another stack or sink, or is not due soon.
 func (s *sorted) place(in *invocation, p pending) {
 	cfg := in.config
+	// Two stacks must never write one document: neither would know the versions of the other. An
+	// event of another part is never skipped, because its sender may have computed a wrong part.
+	if !cfg.Ours(p.Doc) {
+		s.faults.add(&p, deadletter.Contract, "subject: "+cfg.NotOurs(p.Doc)+
+			": its sender has another hash or another number of parts (docs/scale.md)")
+		return
+	}
 	// Each sink has its own queues (design section 8). An event in the wrong queue breaks the
 	// contract, unless the settings say that the right queue has the event too.
 	if cfg.SinkOf(p.Doc) != in.sink {

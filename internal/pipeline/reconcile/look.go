@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
@@ -56,8 +57,12 @@ func (l Looker) settled() time.Duration {
 }
 
 // Look reads the rows, consistently, and then the documents in the sink. It returns one finding for
-// each document, in the order of docs.
+// each document, in the order of docs. It refuses a document of another part: without its row, it
+// would look like one that lull did not write, or that a row must be raised to.
 func (l Looker) Look(ctx context.Context, docs []shard.DocID) ([]Finding, error) {
+	if other := slices.IndexFunc(docs, func(d shard.DocID) bool { return !l.Config.Ours(d) }); other >= 0 {
+		return nil, backoff.Permanent(fmt.Errorf("compare documents: %s", l.Config.NotOurs(docs[other])))
+	}
 	quiet := l.quiet()
 	read, err := l.table().Read(ctx, docs, shard.Consistent)
 	if err != nil {
@@ -145,9 +150,10 @@ func (l Looker) ask(ctx context.Context, f func(ctx context.Context) error) erro
 	})
 }
 
-// ours reports whether a row belongs to the collection and to this sink.
+// ours reports whether a row belongs to the collection, to this sink and to the stack's part. A
+// stack keeps rows of another part's documents after the number of parts has grown.
 func (l Looker) ours(row shard.DocID, c shard.Collection) bool {
-	return row.IsDocument() && row.Collection() == c && l.row(row) == row
+	return row.IsDocument() && row.Collection() == c && l.row(row) == row && l.Config.Ours(row)
 }
 
 // row returns the key of the document's row for this sink. The documents in the sink do not contain

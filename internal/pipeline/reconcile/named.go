@@ -51,7 +51,14 @@ var errPast = errors.New("the collection has ended")
 
 // Documents calls f for the documents of a collection in the sink whose id is greater than after,
 // in the order of their ids. With Whole it may also call f for documents that lull did not write.
-func (l Looker) Documents(ctx context.Context, of shard.Collection, after string, f func(sink.Stored) error) error {
+// It leaves out documents of other parts: the stacks of those parts have their rows.
+func (l Looker) Documents(ctx context.Context, of shard.Collection, after string, each func(sink.Stored) error) error {
+	f := func(s sink.Stored) error {
+		if !l.Config.Ours(s.Doc) {
+			return nil
+		}
+		return each(s)
+	}
 	if a, ok := l.Reader.(sink.Auditor); ok && l.Whole {
 		return a.Range(ctx, of, after, f)
 	}

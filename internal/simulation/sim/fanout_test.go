@@ -86,6 +86,22 @@ func TestAVersionThatFailsRequestsDoesSoInEachSink(t *testing.T) {
 	}
 }
 
+// A simulated load is the stack's own: the settings of a part must not make dead letters of it.
+func TestAPartIsSimulatedLikeAWholeStack(t *testing.T) {
+	t.Parallel()
+	run := func(parts config.Parts) Result {
+		return begin(t, Options{
+			Config: settings(t, true, func(cfg *config.Config) { cfg.Stack, cfg.Parts = "lull-2", parts }), Seed: 1,
+			Faults: NoFaults, Pollers: 2, Upstream: Steady(1, 2, 20, time.Minute),
+		}).Run()
+	}
+	whole, part := run(config.Parts{Of: 1}), run(config.Parts{Of: 4, This: 2})
+	if part.Hash != whole.Hash || len(part.Letters) > 0 || part.Counts.Applied == 0 {
+		t.Errorf("got %d dead letters, %d writes and another trace, want the same run", len(part.Letters),
+			part.Counts.Applied)
+	}
+}
+
 // outcome is the result of a run in which one of a collection's two sinks was down for an hour.
 type outcome struct {
 	Result
