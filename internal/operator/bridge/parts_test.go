@@ -79,8 +79,8 @@ func TestEachMessageGoesToTheQueueOfItsPart(t *testing.T) {
 	})
 }
 
-// A request to SQS has up to ten messages and costs the same with one, so the bridge waits for more
-// messages if they go to several queues.
+// A request to SQS costs the same with one message as with ten. So the bridge gathers more messages
+// if they go to several queues.
 func TestCallsStayFullWithSeveralParts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -24,8 +24,8 @@ import (
 // errDenied is the answer of a queue that the role may not find.
 var errDenied = errors.New("find queue lull-3-search-live: AccessDenied")
 
-// spread makes the ground part 2 of some parts. It returns the bodies that the other parts got. Part
-// 3 cannot be found if denied.
+// spread makes the ground part 2 of some parts. It returns the bodies that the other parts got. If
+// denied is set, part 3 cannot be found.
 func (g *ground) spread(parts int, denied bool) map[int][]string {
 	g.rig.Config.Stack, g.rig.Config.Parts = "lull-2", config.Parts{Of: parts, This: 2}
 	got := map[int][]string{}

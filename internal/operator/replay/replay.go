@@ -22,7 +22,8 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// Service replays the archive. All fields are required, except Other. It is safe for concurrent use.
+// Service replays the archive. All fields are required, except Other. It is safe for concurrent
+// use.
 type Service struct {
 	Store   archive.Store
 	Shards  shard.Store
@@ -306,8 +307,8 @@ func (p *part) copies(m *message) (part int, out []queue.Outgoing) {
 }
 
 // moved returns the part of the documents of a message, and how many events to send there. It is
-// another part if the number of parts has grown since the message was received. Only a whole message
-// is sent there, because the other stack does not believe the mark of a copy for one event (ADR
+// another part if the number of parts has grown since the message was received. Only a whole
+// message is sent there, because the other stack does not believe the mark of a copy for one event (ADR
 // 0057). Other events of another part are refused.
 func (p *part) moved(m *message) (part, sending int) {
 	part, split := feed.PartOf(p.Config, m.events)
