@@ -177,7 +177,8 @@ func (d *doctor) origins(ctx context.Context) {
 // event describes the synthetic document, or its delete.
 func (d *doctor) event(remove bool) operate.Composition {
 	return operate.Composition{
-		Source: d.source, Collection: shard.Collection(d.collection), ID: doctorID, Own: true, Deletes: true, Delete: remove,
+		Source: d.source, Collection: shard.Collection(d.collection), ID: doctorID,
+		Own: true, Deletes: true, Delete: remove,
 		Data: json.RawMessage(`{"title":"lull doctor","synthetic":true}`),
 	}
 }

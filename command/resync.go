@@ -87,7 +87,10 @@ func runResync(ctx context.Context, std *streams, find credentials, api operate.
 		resynced
 		// Parts counts the messages of each part, if there are several.
 		Parts map[int]int `json:"parts,omitempty"`
-	}{resynced{res.Run, n[operate.ResyncSent], n[operate.ResyncEvents], n[operate.ResyncRefused]}, operate.PartsOf(state)}
+	}{
+		resynced{res.Run, n[operate.ResyncSent], n[operate.ResyncEvents], n[operate.ResyncRefused]},
+		operate.PartsOf(state),
+	}
 	return sent(answer.Refused, std.last(answer, func(w io.Writer) {
 		terminal.Printf(w, "%d messages sent in resync run %s, %d refused\n", answer.Messages, answer.Run, answer.Refused)
 		printParts(w, answer.Parts)

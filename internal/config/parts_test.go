@@ -13,7 +13,8 @@ func TestTheSettingsOfEachPartAreTheSameButForItsNumber(t *testing.T) {
 	c.Stack, c.Parts = "content-2", Parts{Of: 12, This: 2}
 	for part := 1; part <= 12; part++ {
 		other := c.InPart(part)
-		if err := other.Validate(); err != nil || other.Stack != fmt.Sprint("content-", part) || other.Parts.This != part {
+		err := other.Validate()
+		if err != nil || other.Stack != fmt.Sprint("content-", part) || other.Parts.This != part {
 			t.Errorf("part %d: got stack %s, %+v: %v", part, other.Stack, other.Parts, err)
 		}
 		if back := other.InPart(2); back.Stack != c.Stack || len(Changes(&c, back)) > 0 {

@@ -22,7 +22,8 @@ func (c *console) pauseRoutes() routes {
 	}
 }
 
-// pause answers an order about one sink. A pause needs a reason, for those who find the sink paused.
+// pause answers an order about one sink. A pause needs a reason, for those who find the sink
+// paused.
 func (c *console) pause(do func(context.Context, operate.PauseOrder) (operate.PauseResult, error), reason bool,
 ) http.HandlerFunc {
 	return answered(operator, func(r *http.Request) (any, error) {

@@ -70,7 +70,7 @@ func (c *console) result(ctx context.Context, l sentLetter) (result, error) {
 		}
 		return res, nil
 	}
-	res.State, res.Why = resultGone, "its version or a newer one was committed, or somebody dropped it"
+	res.State, res.Why = resultGone, "its version or a newer one was committed, or an operator dropped it"
 	if l.Key == "" {
 		return res, nil
 	}
@@ -88,8 +88,8 @@ func (c *console) result(ctx context.Context, l sentLetter) (result, error) {
 	return res, err
 }
 
-// closeLetter drops a dead letter whose message a user corrected and sent. It refuses as long as the
-// document is not fresh with the version of the corrected message.
+// closeLetter drops a dead letter whose message a user corrected and sent. It refuses as long as
+// the document is not fresh with the version of the corrected message.
 func (c *console) closeLetter(r *http.Request) (any, error) {
 	q, err := read[struct {
 		ID      string `json:"id"`

@@ -63,5 +63,4 @@ func TestAJobIsFollowedStoppedAndResumed(t *testing.T) {
 		t.Errorf("%d are done after the resume, and %d before", got, stopped)
 	}
 	p.quiet()
-
 }

@@ -178,7 +178,9 @@ func grown(t *testing.T, seed uint64, repair bool) (back int) {
 				bodies = append(bodies, put(0, strconv.Itoa(i), v+1).Body)
 			}
 		}
-		rand.New(rand.NewPCG(seed, 1)).Shuffle(len(bodies), func(i, j int) { bodies[i], bodies[j] = bodies[j], bodies[i] })
+		rand.New(rand.NewPCG(seed, 1)).Shuffle(len(bodies), func(i, j int) {
+			bodies[i], bodies[j] = bodies[j], bodies[i]
+		})
 		got := map[int]int{}
 		for part := range slices.Chunk(bodies, 23) {
 			for n, sent := range s.publish(ctx, part...) {
@@ -257,7 +259,8 @@ func TestPartsThatShareASinkHoldTheirPromisesAndGrow(t *testing.T) {
 	}
 }
 
-// The fences of the sink do not replace the rows: an old version that comes late gets a newer fence.
+// The fences of the sink do not replace the rows: an old version that comes late gets a newer
+// fence.
 func TestWithoutARepairADocumentThatMovedMayGoBack(t *testing.T) {
 	t.Parallel()
 	if n := grown(t, 1, false); n == 0 {

@@ -174,8 +174,8 @@ func (b *backfill) page(ctx context.Context, rows []shard.Row) error {
 	var to []shard.DocID
 	for _, r := range rows {
 		own, there := b.Config.RowAt(r.Doc, b.order.From)
-		if r.Doc.IsDocument() && r.Doc.Collection() == b.order.Collection && there && own == r.Doc && b.Config.Ours(r.Doc) &&
-			(r.Committed != "" && !r.Committed.IsFloor() || r.Pending != "") {
+		if r.Doc.IsDocument() && r.Doc.Collection() == b.order.Collection && there && own == r.Doc &&
+			b.Config.Ours(r.Doc) && (r.Committed != "" && !r.Committed.IsFloor() || r.Pending != "") {
 			from, to = append(from, r), append(to, b.to(r.Doc))
 		}
 	}

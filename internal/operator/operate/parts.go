@@ -114,8 +114,9 @@ func (o *records) table() rows.Table { return rows.Table{Store: o.Shards, Clock:
 type sender struct {
 	Queues    func(sink string, lane flight.Lane) queue.Queue
 	Publisher func(ctx context.Context, sink string, lane flight.Lane, out queue.Outgoing) error // used if set
-	Others    func(part int) Other                                                               // nil if only this stack is reached
-	Part      int                                                                                // of this stack; 0 if it has all documents
+	// Others reaches the stacks of other parts. It is nil if only this stack is reached.
+	Others func(part int) Other
+	Part   int // of this stack; 0 if it has all documents
 }
 
 // send sends messages to a queue of a sink, in the stack of a part. It returns an error or nil for

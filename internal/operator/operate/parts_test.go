@@ -148,8 +148,10 @@ func TestADocumentOfAnotherPartIsNotAskedForHere(t *testing.T) {
 func TestAPartIsNotRebuiltAlone(t *testing.T) {
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		g.spread(3, false)
-		_, err := api.Rebuild(t.Context(), operate.RebuildOrder{Action: rebuild.Start, Collection: "content", By: "ann"})
-		if !errors.Is(err, operate.ErrInput) || !strings.Contains(err.Error(), "the other parts write to the same index") {
+		order := operate.RebuildOrder{Action: rebuild.Start, Collection: "content", By: "ann"}
+		_, err := api.Rebuild(t.Context(), order)
+		if !errors.Is(err, operate.ErrInput) ||
+			!strings.Contains(err.Error(), "the other parts write to the same index") {
 			t.Errorf("got %v, want it refused", err)
 		}
 	})
@@ -188,15 +190,15 @@ func TestAJobContinuesOnlyWithTheSameNumberOfParts(t *testing.T) {
 			j := operate.ResyncJob(api, operate.ResyncOrder{Input: "export.ndjson"}, in,
 				"01M85M8B5Q7XE1A51HGC49TZ0A", 1)
 			step := j.Step
-			j.Step = func(ctx context.Context, at operate.ResyncCursor, s *job.Step[operate.Refusal]) (operate.ResyncCursor,
-				bool, error,
-			) {
+			type cursor = operate.ResyncCursor
+			j.Step = func(ctx context.Context, at cursor, s *job.Step[operate.Refusal]) (cursor, bool, error) {
 				if steps--; steps < 0 {
 					return at, false, fmt.Errorf("%w: stop here", job.ErrWaits)
 				}
 				return step(ctx, at, s)
 			}
-			return job.Run(t.Context(), job.Runner{Store: api.JobStore(), Clock: clock.System{}, By: "ann"}, j, func(operate.Refusal) {})
+			runner := job.Runner{Store: api.JobStore(), Clock: clock.System{}, By: "ann"}
+			return job.Run(t.Context(), runner, j, func(operate.Refusal) {})
 		}
 		if _, err := resync(3, 2); !errors.Is(err, job.ErrWaits) {
 			t.Fatal(err)

@@ -26,7 +26,8 @@ type ArchiveRange struct {
 }
 
 func (r ArchiveRange) check() error {
-	return want(!r.From.IsZero() && r.From.Before(r.To) && r.To.Year() <= 9999, "from, to: want a time and a later time")
+	return want(!r.From.IsZero() && r.From.Before(r.To) && r.To.Year() <= 9999,
+		"from, to: want a time and a later time")
 }
 
 // ReplayOrder is the next step of a replay.

@@ -113,7 +113,8 @@ func TestResetKnowsItsOwnWriteAndNoOther(t *testing.T) {
 	g.Shards = between{g.rig.Shards, func() {
 		g.hold("g", strings.Replace(absurd("a"), `"data"`, `"mode":"resync","resyncrun":"01ARZ3NDEKTSV4RRFFQ69G5FAV","data"`, 1))
 	}}
-	if _, err := g.API().Reset(t.Context(), order); err == nil || !strings.Contains(err.Error(), "changed in the meantime") {
+	_, err := g.API().Reset(t.Context(), order)
+	if err == nil || !strings.Contains(err.Error(), "changed in the meantime") {
 		t.Errorf("beside a newer version: %v, want it to be refused", err)
 	}
 	g.commit(g.hold("h", absurd("b")), `{}`)

@@ -80,7 +80,8 @@ func (r *run) swap(ctx context.Context) error {
 	refused, ok := shard.AsRefused(err)
 	switch {
 	case err == nil, ok && refused.Row.RebuildAt == r.p.At && refused.Row.RebuildSeal == now:
-	case ok && refused.Row.RebuildAt == r.p.At && refused.Row.RebuildSeal == 0: // a write was missed since the comparison
+	case ok && refused.Row.RebuildAt == r.p.At && refused.Row.RebuildSeal == 0:
+		// a write was missed since the comparison
 		r.p.Missed = refused.Row.RebuildMissed
 		r.enter(Comparing, counting)
 		return nil

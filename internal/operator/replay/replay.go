@@ -308,8 +308,8 @@ func (p *part) copies(m *message) (part int, out []queue.Outgoing) {
 
 // moved returns the part of the documents of a message, and how many events to send there. It is
 // another part if the number of parts has grown since the message was received. Only a whole
-// message is sent there, because the other stack does not believe the mark of a copy for one event (ADR
-// 0057). Other events of another part are refused.
+// message is sent there, because the other stack does not believe the mark of a copy for one event
+// (ADR 0057). Other events of another part are refused.
 func (p *part) moved(m *message) (part, sending int) {
 	part, split := feed.PartOf(p.Config, m.events)
 	whole := split == nil && m.whole()

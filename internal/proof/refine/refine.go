@@ -243,8 +243,8 @@ func (c *Checker) ends(by int64) {
 // holderOf returns the holder for which an invocation acts.
 func (c *Checker) holderOf(by int64) *holder { return cmp.Or(c.acting[by], &holder{}) }
 
-// observe notes which versions the image of a row shows as done. A write may arrive after its sender
-// has ended. Then nobody sees the image.
+// observe notes which versions the image of a row shows as done. A write may arrive after its
+// sender has ended. Then the flight does not learn what the row has.
 func (c *Checker) observe(by int64, image shard.Row) {
 	if c.live[by] {
 		c.holderOf(by).known |= c.done(image)

@@ -129,7 +129,7 @@ func New(o Options) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg := o.Config.Whole() // the load is the stack's own, whatever the ids of its documents are
+	cfg := o.Config.Whole()                   // the load is the stack's own, whatever the ids of its documents are
 	cfg.DeadLetters = config.DeadLettersQueue // a run lists dead letters even if the settings drop them
 	w := &World{
 		options: o, cfg: cfg, dice: newDice(o.Seed, 0x6c756c6c), sources: sources, live: map[int64]*invocation{},
