@@ -40,7 +40,7 @@ func TestForgetLeavesNothingButATombstone(t *testing.T) {
 	if f.Remaining != 0 || f.Until.IsZero() {
 		t.Errorf("forgotten: %+v", f)
 	}
-	s.ask("get", "content#p").want(t, "the document", exitMissing)
+	s.ask("get", "content#p").want(t, "the document", exitMissing, "it was forgotten")
 	s.ask("dead", "list").want(t, "its dead letter", exitOK)
 	if a := s.ask("dead", "list"); strings.Contains(a.out, "content#p") {
 		t.Errorf("dead letters remain: %s", a.out)

@@ -20,7 +20,8 @@ func TestResetLetsADocumentGoOn(t *testing.T) {
 	for get[struct{ Report struct{ Stale int } }](t, open.url+"/status").Report.Stale == 0 {
 		continue // if the event were judged after the reset, it would be accepted
 	}
-	open.ask("get", "content#a").want(t, "a later version", exitMissing, "not found")
+	open.ask("get", "content#a").want(t, "a later version", exitMissing, "not found",
+		"deleted by version "+nines)
 	explained := func(says string) {
 		t.Helper()
 		if a := open.ask("explain", "content#a"); a.code != exitWrong || !strings.Contains(a.out, says) {

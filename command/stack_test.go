@@ -324,3 +324,18 @@ func TestExplainHasAnExitCodeForEveryState(t *testing.T) {
 type one struct{ x operate.Explanation }
 
 func (o one) Explain(context.Context, shard.DocID) (operate.Explanation, error) { return o.x, nil }
+
+// A list of a collection that nobody knows is empty. Its note names the collections that there are.
+func TestAListOfAnUnknownCollectionNamesTheKnownOnes(t *testing.T) {
+	t.Parallel()
+	file := settings(t, "\nsources: {cms: {kind: native}}\ncollections: {content: {}, pages: {}}\ndefaultCollection: content")
+	s := start(t, nil, "--config", file, "--local")
+	const note = `No document of collection "contents" is known. The settings name the collections content, pages.`
+	if got := s.ask("list", "--collection", "contents"); got.code != exitOK || !strings.Contains(got.errors, note) {
+		t.Errorf("a misspelt collection: got %+v, want the note %q", got, note)
+	}
+	s.ask("list", "--cursor", "zzz").want(t, "an invented cursor", exitUsage, `cursor "zzz": want the cursor that`)
+	if got := s.ask("list", "--collection", "pages"); strings.Contains(got.errors, "No document") {
+		t.Errorf("a collection of the settings: %+v, want no note", got)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -109,6 +110,11 @@ func (o *catalog) Documents(ctx context.Context, f DocumentFilter) (DocumentPage
 	}
 	if err := l.list(ctx); err != nil {
 		return l.page, err
+	}
+	if known := slices.Sorted(maps.Keys(l.o.Config.Collections)); f.Collection != "" && f.Cursor == "" &&
+		len(l.page.Documents) == 0 && len(known) > 0 && !slices.Contains(known, string(f.Collection)) {
+		l.page.Notes = append(l.page.Notes, fmt.Sprintf("No document of collection %q is known. The settings name the "+
+			"collections %s.", f.Collection, strings.Join(known, ", ")))
 	}
 	if err := l.hold(ctx); err != nil {
 		return l.page, err

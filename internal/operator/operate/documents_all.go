@@ -14,6 +14,9 @@ import (
 // all reads every row in memory, and all documents without a row. It counts them, and keeps those
 // of this page in the order of their keys.
 func (l *lister) all(ctx context.Context) error {
+	if _, err := shard.ParseDocID(l.f.Cursor); l.f.Cursor != "" && err != nil {
+		return inputf("cursor %q: want the cursor that an earlier list printed", l.f.Cursor)
+	}
 	rowless, err := l.rest(ctx)
 	if err != nil {
 		return err

@@ -46,9 +46,30 @@ func (o *documents) Get(ctx context.Context, key shard.DocID) (Document, error) 
 	case err != nil:
 		return Document{}, fmt.Errorf("get %s: %w", key, err)
 	case !found:
-		return Document{}, fmt.Errorf("%s: %w in sink %s", key, ErrNotFound, name)
+		return Document{}, fmt.Errorf("%s: %w in sink %s%s", key, ErrNotFound, name, o.missing(ctx, o.row(key)))
 	}
 	return asDocument(s, name), nil
+}
+
+// missing says why the sink does not have the document of a row, as far as the row tells it. It is
+// empty if the row cannot be read.
+func (o *documents) missing(ctx context.Context, row shard.DocID) string {
+	rows, err := o.Shards.Read(ctx, []shard.DocID{row}, shard.Eventual)
+	if err != nil || !rows[0].Exists() {
+		return ""
+	}
+	r := rows[0]
+	switch (&evidence{row: r, now: shard.MicrosOf(o.Clock.Now())}).listed() {
+	case StateWaiting, StateClaimed:
+		return ": version " + r.Pending.VersionText() + " is on its way"
+	case StateForgotten:
+		return ": it was forgotten"
+	case StateFresh:
+		if r.CommittedOp == shard.Delete {
+			return ": deleted by version " + r.Committed.VersionText()
+		}
+	}
+	return ": `lull explain` says why"
 }
 
 // asDocument converts a document of a sink to the form that people see.
