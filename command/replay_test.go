@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/operator/operate/operatetest"
@@ -19,7 +20,7 @@ import (
 
 // table is a stack that has only a table: jobs need no more.
 func table() operate.API {
-	return (&operate.Operator{Shards: memory.NewShards(), Clock: clock.System{}}).API()
+	return (&operate.Operator{Shards: memory.NewShards(), Clock: clock.System{}, Config: new(config.Config)}).API()
 }
 
 // tape is a stack whose archive takes four steps to replay.
