@@ -289,10 +289,13 @@ func Park(doc DocID, k OrderKey, now Micros, expires int64, image Row) Write {
 	}, Update: []Action{set(AttrDead, key)}}
 	if image.Pending != k {
 		w.Transition = PARKNotPending
-		w.Cond = append(w.Cond, absentOr(AttrPending, Less, key))
-		if image.Pending == "" {
-			w.Update = append(w.Update, Action{Verb: SetIfAbsent, Attr: AttrExpiresAt, Val: numberValue(expires)})
+		if image.Pending != "" {
+			w.Cond = append(w.Cond, absentOr(AttrPending, Less, key))
+			return w
 		}
+		// A row with a pending version must not expire.
+		w.Cond = append(w.Cond, must(AttrPending, Absent, Value{}))
+		w.Update = append(w.Update, Action{Verb: SetIfAbsent, Attr: AttrExpiresAt, Val: numberValue(expires)})
 		return w
 	}
 	w.Cond = append(w.Cond, must(AttrPending, Equal, key))

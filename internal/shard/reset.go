@@ -90,7 +90,9 @@ func (r Row) TakeBack(floor OrderKey) KeySet {
 // absurd (`lull reset`). It requires that no flight works on the document, and that committed is
 // what the operator saw, so a newer version is never taken back. last_write does not change, so
 // that the next fence is greater than the fence of the copy in the sink. The age of the row does
-// not change either. The row remembers what is taken back: see [Row.TakeBack].
+// not change either. The row remembers what is taken back: see [Row.TakeBack]. It forgets a dead
+// version below the committed one. The dead letter of such a version may have been deleted, so an
+// event with that version must be judged anew.
 func Reset(read Row, floor OrderKey, now Micros) Write {
 	return Write{Transition: RESET, Doc: read.Doc, Cond: append([]Clause{
 		known(),
@@ -99,9 +101,17 @@ func Reset(read Row, floor OrderKey, now Micros) Write {
 		must(AttrPending, Absent, Value{}),
 		must(AttrClaimed, Absent, Value{}),
 		absentOr(AttrLeaseUntil, Less, timeValue(now)),
-	}, same(read, AttrTakenBack)...), Update: []Action{
+	}, same(read, AttrTakenBack, AttrDead)...), Update: append([]Action{
 		set(AttrCommitted, keyValue(floor)), remembers(read.TakeBack(floor)), remove(AttrContent)[0],
-	}}
+	}, read.coveredDead()...)}
+}
+
+// coveredDead returns the action that removes the mark of a dead version below the committed one.
+func (r Row) coveredDead() []Action {
+	if r.Dead != "" && r.Dead < r.Committed {
+		return remove(AttrDead)
+	}
+	return nil
 }
 
 // GiveBack accepts a version again that an operator took back: the version of the floor. Nothing

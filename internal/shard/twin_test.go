@@ -136,7 +136,7 @@ func (r *twin) park(k plainKey, now, expires int64, waits, alone bool) bool {
 		r.settle(expires)
 		return true
 	}
-	if !older(r.pending, k) {
+	if !older(r.pending, k) || alone && r.pending != nil {
 		return false
 	}
 	r.dead = &k
@@ -193,7 +193,13 @@ func (r *twin) reset(read *twin, floor plainKey, now int64) bool {
 		!past(r.lease, now) {
 		return false
 	}
+	if (r.dead == nil) != (read.dead == nil) || r.dead != nil && !equal(r.dead, *read.dead) {
+		return false
+	}
 	r.taken = r.takeBack(floor)
+	if r.dead != nil && older(r.dead, *r.committed) {
+		r.dead = nil
+	}
 	r.committed = &floor
 	return true
 }

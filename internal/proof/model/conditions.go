@@ -290,6 +290,9 @@ func (r Row) reset(rl Rules, to Key) Row {
 	if rl.ResetDeletes {
 		return Row{}
 	}
+	if r.Dead < r.Committed || r.Floor && r.Dead == r.Committed {
+		r.Dead = None // its dead letter was covered, and may be gone
+	}
 	switch {
 	case rl.ResetMarksDead:
 		r.Dead = r.Committed

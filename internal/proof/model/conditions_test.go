@@ -352,7 +352,7 @@ func formClause(write shard.Transition, c shard.Clause) bool {
 	case shard.RESET:
 		// The floor is below the committed version, and the image is the row. The stores' suite
 		// tests these clauses.
-		return c[0].Op == shard.Greater || c[0].Attr == shard.AttrTakenBack
+		return c[0].Op == shard.Greater || c[0].Attr == shard.AttrTakenBack || c[0].Attr == shard.AttrDead
 	}
 	return false
 }

@@ -48,6 +48,7 @@ func parkNotPendingCases() []Case {
 		allowed("if there is no row, and gives it a time to expire", shard.Row{Dead: k2, ExpiresAt: expires}),
 	), cases(shard.Park("", k2, now, expires, absent), settled,
 		allowed("in a row without a burst, whose time to expire does not change", with(settled, dead(k2))),
+		refused("when an older version became pending since the row was read: that row must not expire", pending(k1)),
 	))
 }
 
@@ -167,7 +168,7 @@ func resetCases() []Case {
 		below = append(below, k0[:len(k0)-1]+shard.OrderKey(rune('a'+i)))
 	}
 	lower, full := with(base, taken(k0, k3)), with(base, taken(append(slices.Clone(below), k3)...))
-	tombstone := with(base, committed(final))
+	tombstone, covered := with(base, committed(final)), with(base, dead(k1))
 	return slices.Concat(cases(reset(base), base,
 		allowed("if no invocation works on the document: the last write stays, for the fence", done),
 		allowed("and forgets the bytes of the sink", done, contents(content2)),
@@ -201,7 +202,9 @@ func resetCases() []Case {
 		refused("to the committed version itself"),
 	), cases(reset(with(base, committed(k3))), base,
 		refused("when a version between the two is committed"),
-	), changes(reset, higher, base, shard.AttrTakenBack))
+	), cases(reset(covered), covered,
+		allowed("and forgets a dead version below the committed one: its dead letter may be gone", with(done, dead(""))),
+	), changes(reset, higher, with(base, dead(k1)), shard.AttrTakenBack, shard.AttrDead))
 }
 
 func giveBackCases() []Case {

@@ -73,6 +73,7 @@ func TestEveryStepOfADocumentIsAStepOfTheModel(t *testing.T) {
 	}
 	for seed, what := range map[uint64]string{
 		6889:  "a version is applied without an answer, and then refused for good",
+		31465: "a PARK of a version that is not pending comes after the ADMIT of an older one",
 		27922: "a REJECT arrives after its sender has ended, so its flight does not know of it",
 	} {
 		c, _ := follow(t, seed, nil)
