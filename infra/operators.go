@@ -23,7 +23,8 @@ const (
 	// lull get, status, list, wait, explain, console, dead list, dead show, index check, jobs,
 	// replay --dry-run; with publisher: doctor, resync
 	Reader = "reader"
-	// lull dead redrive, dead drop, cancel, rescue, index repair, pause, resume, reset, replay
+	// lull dead redrive, dead drop, cancel, rescue, index repair, pause, resume, reset, replay,
+	// forget, backfill, rebuild, object --abort, object --reset
 	Repairer = "operator"
 )
 

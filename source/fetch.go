@@ -226,8 +226,8 @@ const maxKey = 1024
 // escaped escapes all characters except A to Z, a to z, digits, -, _, . and ~.
 func escaped(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
 
-// leavesPath reports whether a part of the id is . or .., even if only after the id was unescaped
-// up to four times.
+// leavesPath reports whether a part of the id is . or .., or becomes . or .. when the id is
+// unescaped up to three times. It also reports true if unescaping changes the id a fourth time.
 func leavesPath(id string) bool {
 	for range 4 {
 		if slices.ContainsFunc(strings.FieldsFunc(id, func(r rune) bool { return r == '/' || r == '\\' }), isDots) {

@@ -2,8 +2,8 @@ package shard
 
 import "cmp"
 
-// Op compares an attribute with a value. If the attribute is absent, every comparison is false, as
-// in DynamoDB.
+// Op compares an attribute with a value. If the attribute is absent, only Absent is true, and every
+// other comparison is false. In DynamoDB, `<>` and `NOT contains` are true for an absent attribute.
 type Op byte
 
 // The comparisons that the conditions need.
@@ -16,7 +16,9 @@ const (
 	AtMost
 	Greater
 	AtLeast
-	Lacks // true if the attribute is a set that does not contain the value
+	// Lacks is true if the attribute is a set that does not contain the value. A clause with Lacks
+	// also has Absent, so that DynamoDB and this package agree.
+	Lacks
 )
 
 // Term is one comparison.

@@ -36,9 +36,9 @@ const (
 	// the dashboard covers.
 	Period = 5 * time.Minute
 
-	// liveAge and bulkAge are the greatest allowed ages of a message. A live message is held for
-	// half a minute or for its window, and after that may wait for waitingAge. A bulk message may
-	// wait until a resync has finished.
+	// liveAge is the greatest allowed age of a live message, and bulkAge of a bulk message. If a
+	// sink's longest hold and waitingAge together exceed liveAge, their sum is the greatest allowed
+	// age of the sink's live messages. A bulk message may wait until a resync has finished.
 	liveAge    = 5 * time.Minute
 	waitingAge = 4 * time.Minute
 	bulkAge    = 6 * time.Hour

@@ -18,8 +18,9 @@ import (
 // messages may fail at once for the same reason.
 const maxLines = 20
 
-// audited lists the steps without a limit of lines: a message was dropped or sent to another queue,
-// or a document was written without a lease.
+// audited lists the steps to which maxLines does not apply. In some of these steps, a message was
+// dropped or sent to another queue. In others, a document was written without a lease, a delete was
+// written again, or the sink may differ from a row.
 var audited = []journal.Step{
 	journal.DeadLettered, journal.Rejected, journal.Parked, journal.Dropped, journal.Returned, journal.Redriven,
 	journal.OutageWrite, journal.OutageResync, journal.Reasserted, journal.Drift,

@@ -63,8 +63,8 @@ func (o *layout) aboveAll(v shard.Version) bool {
 	return of > 0 && above == of
 }
 
-// longVersions reports whether a source has versions of more than 64 bits: the sequence numbers of
-// DynamoDB Streams have 21 to 40.
+// longVersions reports whether a source reads DynamoDB Streams, whose sequence numbers have 21 to
+// 40 digits.
 func (o *layout) longVersions() bool {
 	for _, s := range o.Config.Sources {
 		if s.Kind == "dynamodb-stream" {
@@ -74,5 +74,5 @@ func (o *layout) longVersions() bool {
 	return false
 }
 
-// maxDigits is how many digits a counter of 64 bits has. Only DynamoDB Streams needs more.
+// maxDigits is the number of digits of the greatest counter with 64 bits.
 const maxDigits = 20

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// What can be broken. The first group are damages that the promises of design section 3 exclude.
-// The second group are rules that prevent damages. A rule breaks earlier than a damage, and a
-// damage shows why the rule matters.
+// The values of Broken. The first group are damages that the promises of design section 3 exclude.
+// The second group are breaches of the rules that prevent damages. A rule breaks earlier than a
+// damage happens, and the damage shows why the rule matters.
 const (
 	WentBack    Broken = 1 << iota // an older version replaced the sink's content
 	Resurrected                    // an older version brought a deleted document back
@@ -44,8 +44,8 @@ const (
 // Damage is the set of damages that a user would see.
 const Damage = WentBack | Resurrected | Lost | OldStays | OldContent | TakenBack
 
-// All is the set of damages and rules that the design promises to prevent. docs/model.md explains
-// what the design does not promise.
+// All is the set of everything that the design promises to prevent: all damages, and breaches of
+// rules. docs/model.md explains what the design does not promise.
 const All = Damage | TwoWriters | Unjustified | Untrue | SinkNewer | FalseRaise | BodyBack
 
 var brokenText = []string{
@@ -135,7 +135,8 @@ func (m *Model) sent(k Key) bool {
 }
 
 // Settled reports whether nothing is under way: no message, no flight, no lease, no pending
-// version, and a row that will expire. Parked dead letters are allowed.
+// version, and a row that will expire. Parked dead letters are allowed. If Bounds.Orphans is set, a
+// row may have a pending version, and then need not expire.
 func (m Model) Settled(s State) bool {
 	if s.notGone()|s.held() != 0 || s.Redrive != None || s.Collect || s.Down || s.Restored ||
 		s.Opens != [maxOpens]Open{} {
