@@ -52,7 +52,7 @@ func TestCrashBetweenStoringAndParkIsHarmless(t *testing.T) {
 	}
 }
 
-// Faults, line 25: if a dead letter cannot be parked, its message stays.
+// Row 25 of docs/faults.md: if a dead letter cannot be parked, its message stays.
 func TestFailedParkingKeepsTheMessage(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.old()
@@ -201,7 +201,7 @@ func TestAnswerNamesEachMessageOnceAndIsNeverNil(t *testing.T) {
 	})
 }
 
-// Faults, line 53: a refusal that is expected is neither an error nor an alarm.
+// Row 53 of docs/faults.md: a refusal that is expected is neither an error nor an alarm.
 func TestExpectedRefusalsAreNeitherErrorsNorAlarms(t *testing.T) {
 	t.Parallel()
 	races := map[string]func(b *bench, m queue.Message){

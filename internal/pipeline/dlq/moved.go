@@ -43,8 +43,8 @@ func (v *verdict) dies(reason deadletter.Reason, detail string) {
 
 // judge judges the events of a message that SQS moved here, or that was sent here without a run.
 // The message is handled as a whole: if one of its events is leased, all events wait. If one event
-// never ran, all are given back, to be judged again. For the dead events, judge makes the tasks of
-// the message.
+// never ran, all are given back, to be judged again. Otherwise judge makes a task for each dead
+// letter of the message.
 func (j *job) judge(ctx context.Context) {
 	if j.results == nil {
 		return

@@ -17,7 +17,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Faults, line 24: the receive count does not count the tries of a version.
+// Row 24 of docs/faults.md: the receive count does not count the tries of a version.
 func TestReceiveCountIsNotAnAttemptCount(t *testing.T) {
 	t.Parallel()
 	for _, lane := range []string{"live", "bulk"} {
@@ -76,7 +76,7 @@ func TestReceiveCountIsNotAnAttemptCount(t *testing.T) {
 	}
 }
 
-// Faults, line 26: a message whose row is leased is not parked.
+// Row 26 of docs/faults.md: a message whose row is leased is not parked.
 func TestDeadLetterOfALeasedRowIsNotParked(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		m := b.send(b.live, put("1", 1), nil)
@@ -299,7 +299,7 @@ func TestWithoutDeadLettersEverythingIsCountedAndGone(t *testing.T) {
 	})
 }
 
-// Faults, line 33: a row past its TTL counts until DynamoDB deletes it.
+// Row 33 of docs/faults.md: a row past its TTL counts until DynamoDB deletes it.
 func TestRowPastItsTTLCountsInFull(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		newer := b.EventOf(put("1", 6))

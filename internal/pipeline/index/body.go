@@ -57,7 +57,7 @@ func (b *builder) handleStale(d *document, fault *event.Invalid) {
 }
 
 // patience returns the shortest wait before a document is loaded again: half of the time that the
-// document has waited already. So an origin is not asked often over a long time.
+// document has waited already. So lull does not ask an origin often for a document that waits long.
 func (b *builder) patience(d *document, most time.Duration) time.Duration {
 	return min(b.now().Sub(d.newest().Admitted)/2, most)
 }

@@ -161,7 +161,8 @@ func TestAnUnchangedDocumentIsNotEnriched(t *testing.T) {
 	})
 }
 
-// An unchanged document is not enriched either if it is loaded under the lease.
+// The payload of the document is loaded under the lease. If the loaded document has not changed, it
+// is not enriched.
 func TestAnUnchangedPayloadIsNotEnriched(t *testing.T) {
 	stage{cfg: func(c *config.Config) { keeps(c); enriched(c) }}.play(t, func(b *bench) {
 		b.objects(func(string) ([]byte, error) { return []byte(`{"title":"T"}`), nil })

@@ -78,7 +78,7 @@ func enrichable(ctx context.Context, s *enrichers, docs []*document) (ready, lat
 
 // awaited returns the service because of which the flight ends, or nil if the flight continues. The
 // flight ends if all of its documents wait for services that are away. The messages return when the
-// first of these services may be available again. One of their documents is then the probe.
+// first of these services may be available again. A document of these messages is then the probe.
 func (s *enrichers) awaited() (first *enricher) {
 	for _, d := range s.docs {
 		if d.newest() == nil {

@@ -177,8 +177,8 @@ func TestAFlightWhoseTripGotNoAnswerProbes(t *testing.T) {
 	})
 }
 
-// Another flight may open the circuit first. What that flight wrote then counts for this flight,
-// too: how long no flight asks, and whether messages wait in flights.
+// Another flight may open the circuit first. This flight then follows the row that the other flight
+// wrote. The row says how long no flight asks the sink, and whether messages wait in flights.
 func TestWhoComesSecondToOpenACircuitGoesByIt(t *testing.T) {
 	opened := func(b *bench, row shard.DocID, long time.Duration, level int64) {
 		b.inject = at("TRIP", func() {
@@ -212,7 +212,7 @@ func TestWhoComesSecondToOpenACircuitGoesByIt(t *testing.T) {
 		stage{}.play(t, func(b *bench) {
 			s := b.hold(put("a", 1), put("b", 1))
 			for _, id := range []string{"a", "b"} {
-				b.Change(doc(id), func(r *shard.Row) { r.Attempts = 3 }) // sent in a separate request
+				b.Change(doc(id), func(r *shard.Row) { r.Attempts = 3 }) // so the document is sent alone
 			}
 			b.sink.SetRule(func(sink.Op) (memorysink.Answer, bool) {
 				b.Write(shardtest.Put(shard.Row{

@@ -19,7 +19,7 @@ import (
 	"github.com/lullhq/lull/sink/memorysink"
 )
 
-// Faults, line 7: two invocations read an expired lease before either of them claims.
+// Row 7 of docs/faults.md: two invocations read an expired lease before either of them claims.
 func TestTwoTakersOfAnExpiredLeaseHaveOneWinner(t *testing.T) {
 	stage{sink: memorysink.Settings{Latency: 2 * time.Second}}.play(t, func(b *bench) {
 		first := b.hold(put("a", 1))
@@ -152,9 +152,9 @@ func (d duel) fight(b *bench) (writes []span, loser flight.State) {
 	return log.list, loser
 }
 
-// Faults, line 30. The guard covers both how late the platform kills and how far clocks differ. In
-// the worst case the owner's write is applied at the last moment. Then the clock of the next owner
-// is ahead by all that remains of the guard.
+// Row 30 of docs/faults.md. The guard covers both how late the platform kills and how far clocks
+// differ. In the worst case the owner's write is applied at the last moment. Then the clock of the
+// next owner is ahead by all that remains of the guard.
 func TestSkewWithinTheGuardNeverOverlapsWriters(t *testing.T) {
 	const blink = time.Millisecond
 	for _, versions := range []bool{true, false} {
@@ -184,8 +184,8 @@ func TestSkewWithinTheGuardNeverOverlapsWriters(t *testing.T) {
 	}
 }
 
-// Faults, line 30: beyond the guard, two invocations may write at the same time. The row refuses
-// the older owner's COMMIT, and a sink with versions refuses the older owner's write.
+// Row 30 of docs/faults.md: beyond the guard, two invocations may write at the same time. The row
+// refuses the older owner's COMMIT, and a sink with versions refuses the older owner's write.
 func TestSkewBeyondTheGuardIsRefusedAtCommit(t *testing.T) {
 	usecasetest.Table(t, stage{}.play, map[string]time.Duration{
 		"the row, after the other invocation's commit": 0,
@@ -297,7 +297,8 @@ func (s busy) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	return out
 }
 
-// Faults, line 30: the remaining time of an invocation does not change if the clock is set.
+// Row 30 of docs/faults.md: the remaining time of an invocation does not change if the clock is
+// set.
 func TestBudgetsAreMonotonic(t *testing.T) {
 	t.Parallel()
 	for _, jump := range []time.Duration{0, -time.Hour, time.Hour} {

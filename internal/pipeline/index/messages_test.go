@@ -60,8 +60,8 @@ func throttled() memorysink.Answer {
 	return memorysink.Answer{Outcome: sink.Outcome{Kind: sink.Throttled, Status: 429, Reason: "too_many_requests"}}
 }
 
-// Faults, line 29: a message is deleted once, after its last event. This holds for any number of
-// events and turns.
+// Row 29 of docs/faults.md: a message is deleted once, after its last event. This holds for any
+// number of events and turns.
 func TestDeleteBatchNamesEachMessageOnce(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		calls := b.recordDeletions()
@@ -95,7 +95,7 @@ func TestDeleteBatchNamesEachMessageOnce(t *testing.T) {
 	})
 }
 
-// Faults, line 29: if an entry of a batch call fails, only that entry is affected.
+// Row 29 of docs/faults.md: if an entry of a batch call fails, only that entry is affected.
 func TestPerEntryFailuresAreRead(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.hold(many(12, put, "doc-")...) // two of SQS's batches of ten

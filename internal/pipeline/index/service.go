@@ -55,7 +55,7 @@ func (s *service) closeCircuit(ctx context.Context, probe shard.Micros, pace int
 
 // opening returns the next level of an open circuit, and until when the circuit stays open. The
 // circuit stays open longer at each level, and at least as long as the service asked for. The time
-// counts from when the service was asked.
+// of a level counts from the argument asked, when the request to the service began.
 func (s *service) opening(asked shard.Micros, retryAfter time.Duration) (level int64, until shard.Micros) {
 	retry, now := s.config.Retry, s.now()
 	level = shard.NextLevel(s.row, now, retry.OpenFor)

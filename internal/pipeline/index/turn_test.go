@@ -369,7 +369,7 @@ func TestAManifestThatCannotBeDeletedIsLeftToPrune(t *testing.T) {
 	})
 }
 
-// Faults, line 54: an unknown schema is left to redelivery.
+// Row 54 of docs/faults.md: an unknown schema is left to redelivery.
 func TestUnknownSchemaIsLeftToRedelivery(t *testing.T) {
 	usecasetest.Table(t, stage{}.play, map[string]func(s *flight.State, m *flight.Manifest){
 		"state":    func(s *flight.State, _ *flight.Manifest) { s.Schema = flight.SchemaVersion + 1 },
@@ -396,8 +396,8 @@ func TestUnknownSchemaIsLeftToRedelivery(t *testing.T) {
 	})
 }
 
-// Faults, line 49: lull believes nothing in the row of a newer build, neither in the row as read
-// nor in the row that a refused claim returns.
+// Row 49 of docs/faults.md: lull believes nothing in the row of a newer build, neither in the row
+// as read nor in the row that a refused claim returns.
 func TestRowOfANewerSchemaIsLeftAlone(t *testing.T) {
 	newer := func(b *bench) {
 		b.Change(doc("a"), func(r *shard.Row) { r.Schema, r.Committed = shard.SchemaVersion+1, b.key("a", 9) })
@@ -641,8 +641,8 @@ func TestAFlightLeavesASinkThatIsAwayForLong(t *testing.T) {
 }
 
 // A failure of one document neither opens the circuit nor lowers the pace. A request without any
-// answer opens the circuit. So does a request of which nothing was applied, if a lower pace would
-// not help.
+// answer opens the circuit. A request of which the sink applied nothing also opens the circuit, if
+// a lower pace would not help.
 func TestOnlyTheSinksOwnTroubleOpensTheCircuit(t *testing.T) {
 	throttled := func(status int, after time.Duration) memorysink.Answer {
 		return memorysink.Answer{Outcome: sink.Outcome{Kind: sink.Throttled, Status: status, RetryAfter: after}}

@@ -13,7 +13,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// beside adds a collection "slow" with a long window to the settings.
+// beside adds the collection "slow" to the settings. The collection has a long window.
 func beside(c *config.Config) {
 	quiet, most := 5*time.Minute, 20*time.Minute
 	c.Collections["slow"] = config.Collection{Quiet: &quiet, MaxWait: &most}

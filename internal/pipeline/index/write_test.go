@@ -314,7 +314,7 @@ func TestAnAnswerOfTheWrongLengthIsUnknown(t *testing.T) {
 }
 
 // Documents that can never be built are rejected in parallel, just as written documents are
-// committed in parallel. So a whole batch of them fits into an invocation.
+// committed in parallel. So one invocation can reject a whole batch of documents.
 func TestBrokenDocumentsAreRejectedTogether(t *testing.T) {
 	stage{cfg: openBucket}.play(t, func(b *bench) {
 		const documents = 1000

@@ -166,9 +166,10 @@ func Decide(p Progress, version string, part int, moved, now shard.Micros) (Next
 	return GoOn, nil
 }
 
-// Reset returns the progress of a place after an operator took its version back. Any object may
-// be read there next, except one with a withdrawn version. Reset fails if the place
-// remembers MaxTakenBack versions already, because a forgotten one could be read again at once.
+// Reset returns the progress of a place after an operator withdrew the version of the place. Any
+// object may be read at the place next, except an object with a withdrawn version. If the place
+// already remembers MaxTakenBack versions, Reset fails. It would have to forget one of these
+// versions, and lull could read the object of the forgotten version again at once.
 func (p Progress) Reset() (Progress, error) {
 	if len(p.TakenBack) >= MaxTakenBack {
 		return p, fmt.Errorf("%d sequencers of this place were withdrawn already (%s), and the row cannot remember another one: set "+

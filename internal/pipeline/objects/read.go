@@ -97,7 +97,7 @@ type reader struct {
 	moved    bool     // safe is further than the place where this call began
 	stopping bool
 	part     []byte // the start of a line without its end
-	hollow   int    // number of chunks without text since the start of that line
+	hollow   int    // number of empty gzip blocks and members since the start of the line in part
 	batch    []Line
 	failed   error // error of send, after which the result of the lines is unknown
 	bytes    int

@@ -38,7 +38,7 @@ type Gzip struct {
 	Body   bool   `json:"body,omitempty"`   // the position is after the header of a member
 	Member int64  `json:"member,omitempty"` // number of members that were read to their end
 	CRC    uint32 `json:"crc,omitempty"`
-	Size   uint32 `json:"size,omitempty"`   // size of the member's text so far
+	Size   uint32 `json:"size,omitempty"`   // bytes of text that were read of the current member
 	Before []byte `json:"before,omitempty"` // the text that distances may still refer to, compressed
 }
 

@@ -67,7 +67,7 @@ func (r *run) orphans(ctx context.Context) error {
 				failed.add(fmt.Errorf("flight %s: %w", s.ID, err))
 			}
 			// The next run continues after this flight. Otherwise a flight that uses up the time
-			// would be the first flight of every run. Judging the suspects takes time, too.
+			// would be the first flight of every run. Half of the time is for judging the suspects.
 			if err := ctx.Err(); err != nil || len(r.suspects) > 0 && r.Clock.Now().After(half) {
 				r.state.Flights = string(s.ID)
 				return err

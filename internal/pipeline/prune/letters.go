@@ -24,8 +24,8 @@ type LettersReport struct {
 
 const (
 	letterPage = 100
-	// autoAfter is the time between the death of a dead letter and its first automatic redrive.
-	// Each further wait is four times as long.
+	// autoAfter is the time between the death of a dead letter and its first automatic redrive. The
+	// wait before each further redrive is four times as long as the wait before.
 	autoAfter = 15 * time.Minute
 )
 

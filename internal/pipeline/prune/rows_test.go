@@ -15,7 +15,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Faults, line 47: prune deletes neither a leased row nor a pending one.
+// Row 47 of docs/faults.md: prune deletes neither a leased row nor a pending one.
 func TestPruneLeavesLeasedAndPendingRows(t *testing.T) {
 	t.Parallel()
 	const retention = 30 * day
@@ -99,7 +99,7 @@ func TestPruneLeavesLeasedAndPendingRows(t *testing.T) {
 	})
 }
 
-// Faults, line 48: prune skips a row that changed after it was read.
+// Row 48 of docs/faults.md: prune skips a row that changed after it was read.
 func TestRowChangedSinceReadIsSkippedByPrune(t *testing.T) {
 	play(t, func(b *bench) {
 		changes := map[shard.DocID]func(d shard.DocID){

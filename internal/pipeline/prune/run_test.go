@@ -138,7 +138,7 @@ func (b *bench) end() string {
 const wantEnd = "young true; superseded true; transient true; kept false; waits true; dead letter content#transient redriven; dead letter content#kept parked; " +
 	"1 flights; 1 scheduled; 6 different messages"
 
-// Faults, line 47: four pruners that run at the same time leave the same result as one.
+// Row 47 of docs/faults.md: four pruners that run at the same time leave the same result as one.
 func TestTwoPrunersComeToTheSameEnd(t *testing.T) {
 	play(t, func(b *bench) {
 		b.world()
@@ -170,8 +170,8 @@ func TestTwoPrunersComeToTheSameEnd(t *testing.T) {
 	})
 }
 
-// Faults, line 47: a run is killed at any of its calls, before or after the call is applied, and
-// the next run continues.
+// Row 47 of docs/faults.md: a run is killed at any of its calls, before or after the call is
+// applied, and the next run continues.
 func TestRunKilledAnywhereComesToTheSameEnd(t *testing.T) {
 	t.Parallel()
 	for _, verdict := range []fault.Verdict{fault.CrashBefore, fault.CrashAfter} {

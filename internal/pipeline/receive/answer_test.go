@@ -207,9 +207,9 @@ func (b *bench) why(m queue.Message, e ends) string {
 	return ""
 }
 
-// Faults, line 20. For every batch and every failure: the answer is never nil, names only messages
-// of the batch, each once, and names each message with an unfinished event. Each named message is
-// held by the flight, or noted as failed.
+// Row 20 of docs/faults.md. For every batch and every failure: the answer is never nil, names only
+// messages of the batch, each once, and names each message with an unfinished event. Each named
+// message is held by the flight, or noted as failed.
 func TestBatchResponseNamesOnlyHeldMessages(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

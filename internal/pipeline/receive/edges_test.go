@@ -108,8 +108,8 @@ func TestALeaseThatComesBeforePARKKeepsTheMessageAndIsNoted(t *testing.T) {
 }
 
 // The write that holds the lease may commit the version. So the message stays in the queue and
-// returns after its visibility. A flight could hold it for twelve hours more, until the queue's
-// retention ends.
+// returns after its visibility. A flight could hold the message for twelve hours more, and the
+// queue's retention could end before that.
 func TestAnOverdueVersionThatIsBeingWrittenComesBack(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.admit(put("a", 1))

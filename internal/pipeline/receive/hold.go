@@ -83,9 +83,9 @@ func (h holder) extend(ctx context.Context, m *flight.Manifest, s flight.State, 
 	h.hider.hide(ctx, "extend visibility", waits)
 }
 
-// admittedAt returns when the row accepted this version, or the newer version that this one waits
-// for. If a newer version is pending, the result is before the cap. So this version has cap grace
-// and the newest version goes first.
+// admittedAt returns when the row accepted this version, or the newer version for which this
+// version waits. If a newer version is pending, the returned time is before the cap. So the cap
+// grace applies to this version, and the newest version is written first.
 func (h holder) admittedAt(p *pending, asked admitted) shard.Micros {
 	at, row := shard.MicrosOf(asked.at), p.doc.after
 	if row.Pending > p.Key && row.BurstStart != 0 {

@@ -372,7 +372,7 @@ func TestNoCopyIsLeftBehindByADeadLetterThatIsNotSent(t *testing.T) {
 	})
 }
 
-// Even beside the worst messages, good messages are held at once.
+// If a batch also contains the worst possible messages, its good messages are still held at once.
 func TestGoodMessagesBesideTheWorstAreHeldInTheirFirstDelivery(t *testing.T) {
 	play(t, several, func(b *bench) {
 		worst := []func(i int){
@@ -442,8 +442,8 @@ func TestAMessageThatFailsMakesNoCopy(t *testing.T) {
 	})
 }
 
-// Beside any message, a good message is held, and the number of dead letters and copies of any
-// message is bounded.
+// FuzzBatch puts any message and a good message into one batch. The good message is held, and the
+// number of dead letters and copies of the other message is bounded.
 func FuzzBatch(f *testing.F) {
 	for _, body := range []string{
 		put("a", 1), "", "[", faulty(3, 0), faulty(501, 0), rabbits(put("a", 1), "x", put("a", 2)),

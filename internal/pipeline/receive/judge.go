@@ -71,8 +71,8 @@ func (j judge) judgeOne(p *pending, dead *faults) {
 	}
 }
 
-// overdueReason returns why a version is overdue. If the source shows an older state, index has
-// written that into the row.
+// overdueReason returns why a version is overdue. The source may show an older state than the
+// version. index has then written StaleSource into the row's last error.
 func overdueReason(r shard.Row) deadletter.Reason {
 	if deadletter.StaleSource.Begins(r.LastError) {
 		return deadletter.StaleSource

@@ -12,8 +12,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Faults, line 33: DynamoDB deletes expired items within days, not at once. Until then they count
-// as rows.
+// Row 33 of docs/faults.md: DynamoDB deletes expired items within days, not at once. Until then
+// they count as rows.
 func TestRowPastItsTTLCountsInFull(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.admit(put("a", 2))
@@ -34,7 +34,7 @@ func TestRowPastItsTTLCountsInFull(t *testing.T) {
 	})
 }
 
-// Faults, line 49: receive does not touch a row of a newer schema.
+// Row 49 of docs/faults.md: receive does not touch a row of a newer schema.
 func TestRowOfANewerSchemaIsLeftAlone(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.admit(put("a", 1))

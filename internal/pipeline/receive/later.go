@@ -52,9 +52,9 @@ func (s scheduler) store(ctx context.Context, later []laterEvent) {
 }
 
 // delay sends copies of the events that the queue itself can keep until they are due. SQS is exact
-// to the second, while prune runs only every few minutes. The other events get queue.ErrTooLarge:
-// they are due too late, or have no room for the attribute that makes a copy no newer than its
-// original.
+// to the second, while prune runs only every few minutes. An event that is due too late gets
+// queue.ErrTooLarge. An event whose message has no room for the attribute AttrFirstSent also gets
+// this error: without the attribute, the copy would look newer than its original.
 func (s scheduler) delay(ctx context.Context, later []laterEvent) {
 	var out []queue.Outgoing
 	var sent []*laterEvent

@@ -81,10 +81,10 @@ type letterSender struct {
 	dead  queue.Queue
 }
 
-// urgent sends the dead letters that must be stored before hold: those of messages with other
-// events that are scheduled or held. urgent has a part of the invocation's time. hold leaves out
-// the messages that failed here. Otherwise index would delete a message with an event that is
-// stored nowhere.
+// urgent sends the dead letters that must be stored before hold. They are the dead letters of
+// messages with other events that are scheduled or held. urgent may use a part of the invocation's
+// time. If a dead letter could not be sent, hold leaves its message out. Otherwise index would
+// delete a message with an event that is stored nowhere.
 func (s letterSender) urgent(ctx context.Context, letters []*outLetter) {
 	ctx, cancel := s.until(ctx, storeShare)
 	defer cancel()
@@ -178,8 +178,8 @@ func (s letterSender) end(ctx context.Context, letters []*outLetter, step journa
 	}
 }
 
-// needsPark reports whether PARK follows a dead letter of this reason. It does for versions that
-// may be pending, because nothing else would end them (docs/model.md, aged-while-pending).
+// needsPark reports whether PARK follows a dead letter of this reason. PARK follows if the version
+// may be pending, because otherwise it would stay pending (docs/model.md, aged-while-pending).
 func needsPark(r deadletter.Reason) bool {
 	return r == deadletter.DeadDeadline || r == deadletter.TooOld || r == deadletter.StaleSource
 }

@@ -343,7 +343,8 @@ func TestACollectionOfAnotherSinkIsADeadLetter(t *testing.T) {
 	})
 }
 
-// Even where events of other sinks are skipped: nobody else may have the event.
+// An event of a document of another part becomes a dead letter, even if events of other sinks are
+// skipped. It is possible that no other queue has the event.
 func TestADocumentOfAnotherPartIsADeadLetter(t *testing.T) {
 	play(t, func(c *config.Config) {
 		c.Stack, c.Parts = "lull-2", config.Parts{Of: 3, This: 2}

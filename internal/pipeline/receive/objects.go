@@ -26,8 +26,8 @@ const (
 	// objectPace is a number of seconds. One slice of an object has at most the lines that
 	// PerSecond allows in that time.
 	objectPace = 20
-	// lineRoom is the number of bytes that a message needs besides its line. They are for
-	// attributes, one of which has the object's key.
+	// lineRoom is the number of bytes that a message needs besides its line. These bytes are for
+	// attributes: one attribute contains the object's key.
 	lineRoom = 8 << 10
 	// partDelay is the shortest delay of the message that continues the reading. After that delay,
 	// the row already counts the part before it.
@@ -44,7 +44,8 @@ func (o *object) url() string { return queue.ObjectURL(o.Bucket, o.Key) }
 
 // readEnd is what this invocation did with an object.
 type readEnd struct {
-	step   journal.Step // step of the note, if the event of the object is done
+	// If the last two fields are empty, the event is done, and its note has the first three fields.
+	step   journal.Step
 	detail string
 	count  int
 	letter string // why the event becomes a dead letter

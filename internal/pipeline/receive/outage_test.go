@@ -140,7 +140,7 @@ func TestATableThatHangsIsWaitedOut(t *testing.T) {
 		if len(n) != 1 || n[0].Count != 2 {
 			b.Fatalf("notes %+v, want one of two messages", n)
 		}
-		// The waits are those of the new message and of the redelivered message.
+		// The new message waits for 40 seconds, and the redelivered message for 80 seconds.
 		for _, want := range []time.Duration{40 * time.Second, 80 * time.Second} {
 			time.Sleep(40*time.Second - time.Millisecond)
 			back, err := b.live.Receive(b.Context(), 2, 0)

@@ -151,8 +151,8 @@ func (b Burial) op() shard.Operation {
 	return shard.Delete
 }
 
-// begun reports whether a tombstone stopped after its ADMIT. Its version is pending, but no message
-// will bring it.
+// begun reports whether the writing of a tombstone stopped after its ADMIT. The version of the
+// tombstone is then pending, but no message has this version.
 func begun(row shard.Row) bool { return row.Flight == operatorFlight && row.Pending > row.Committed }
 
 // Copying reports whether a copy from another sink stopped after its ADMIT. No flight continues the

@@ -97,10 +97,10 @@ const (
 	maxTime = 20 * time.Second
 )
 
-// Compare compares a page of a collection. The first pages read the documents of the sink. These
-// may be newer than their rows, or deleted according to their rows. The later pages read the rows,
-// whose documents may be missing. A caller may compare a page again: a difference that an earlier
-// call repaired does not appear again.
+// Compare compares a page of a collection. The first pages read the documents of the sink. A
+// document may be newer than its row, or deleted according to its row. The later pages read the
+// rows, whose documents may be missing. A caller may compare a page again: a difference that an
+// earlier call repaired does not appear again.
 func (s *Service) Compare(ctx context.Context, o Order) (Page, error) {
 	whole := *s
 	whole.Whole = true

@@ -35,9 +35,9 @@ var (
 const cancelTries = 3
 
 // Cancel makes the pending version of a document a dead letter with the reason `cancelled`, from
-// the version's manifest. Then it marks the row. If an older version is held, that version is now
-// the newest one and is written. Cancel returns the facts of the dead letter. An operator may
-// redrive it.
+// the version's manifest. Then Cancel marks the row. If an older version is held, that version is
+// now the newest one and is written. Cancel returns the facts of the dead letter, which an operator
+// may redrive.
 func (d *Service) Cancel(ctx context.Context, doc shard.DocID, by string) (deadletter.Facts, error) {
 	return audited(ctx, "cancel", doc, by, d.cancel)
 }

@@ -130,7 +130,7 @@ func TestRedriveOfASkippedEventGoesToTheSinkOfItsCollection(t *testing.T) {
 	})
 }
 
-// Faults, line 51.
+// See row 51 of docs/faults.md.
 func TestRedriveAfterNewerCommitIsSuperseded(t *testing.T) {
 	play(t, func(b *bench) {
 		id := b.die(message(put("1", 1)))
@@ -151,7 +151,8 @@ func TestRedriveAfterNewerCommitIsSuperseded(t *testing.T) {
 	})
 }
 
-// Faults, line 51: the dead letter is parked, and the operator is faster than index's REJECT.
+// Row 51 of docs/faults.md: the dead letter is parked, and the operator is faster than index's
+// REJECT.
 func TestRedriveThatOvertakesRejectStaysParked(t *testing.T) {
 	play(t, func(b *bench) {
 		m := message(put("1", 1))
@@ -171,7 +172,7 @@ func TestRedriveThatOvertakesRejectStaysParked(t *testing.T) {
 	})
 }
 
-// Faults, line 51.
+// See row 51 of docs/faults.md.
 func TestRefusedRedriveStaysParked(t *testing.T) {
 	play(t, func(b *bench) {
 		id := b.die(message(put("1", 1)))
@@ -189,7 +190,7 @@ func TestRefusedRedriveStaysParked(t *testing.T) {
 	})
 }
 
-// Faults, line 47.
+// See row 47 of docs/faults.md.
 func TestRedriveOlderThanRowsIsTooOldToJudge(t *testing.T) {
 	play(t, func(b *bench) {
 		m := message(put("1", 1))
@@ -219,7 +220,7 @@ func TestRedriveOlderThanRowsIsTooOldToJudge(t *testing.T) {
 	})
 }
 
-// Faults, line 52.
+// See row 52 of docs/faults.md.
 func TestCopyUnderArrivalIsNotNewerThanItsOriginal(t *testing.T) {
 	play(t, func(b *bench) {
 		arrival := map[string]queue.Attribute{queue.AttrSource: queue.Text("arrival")}

@@ -50,9 +50,9 @@ type Done struct {
 	Err     error // the error of Failed, or of a dead letter that was sent but could not be marked
 }
 
-// Redrive sends the next selected dead letters again. By default it selects the parked ones. A
-// message is sent once for all of its selected dead letters. If one dead letter fails, Redrive
-// continues with the next one.
+// Redrive sends the next selected dead letters again. By default, the parked dead letters are
+// selected. A message is sent once for all its selected dead letters. If one dead letter fails,
+// Redrive continues with the next one.
 func (d *Service) Redrive(ctx context.Context, o Order) (Step, error) {
 	// The copy of a redriven dead letter is in its queue. So a redriven dead letter is selected
 	// only if the selection asks for this state.

@@ -13,7 +13,8 @@ import (
 	"github.com/lullhq/lull/internal/seam/journal"
 )
 
-// Faults, line 51: a dead letter is never deleted because of the number of dead letters or its age.
+// Row 51 of docs/faults.md: a dead letter is never deleted because of the number of dead letters or
+// its age.
 func TestDeadLettersAreNeverTrimmed(t *testing.T) {
 	play(t, func(b *bench) {
 		const letters = 1234

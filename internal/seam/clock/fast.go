@@ -9,7 +9,7 @@ import (
 
 // Fast is a clock on which waits pass faster by a factor. Only waits are faster: disks and
 // computations are not. So the clock runs at the machine's speed while a caller works (see
-// [Working]). It also runs at that speed between the wake-up of a caller and the moment when the
+// [Working]). The clock also runs at the machine's speed after the wake-up of a caller, until the
 // caller runs. The clock stops at the time of the next wake-up until the timer has fired. So a late
 // timer does not make any caller late on this clock.
 type Fast struct {

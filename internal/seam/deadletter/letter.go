@@ -18,7 +18,7 @@ const (
 	Contract       Reason = "contract"               // a field is missing or wrong
 	VersionInvalid Reason = "version_invalid"        // missing, negative, not numeric, too long
 	ClassMismatch  Reason = "version_class_mismatch" // the row has versions of another class
-	TooOld         Reason = "too_old_to_judge"       // older than rows are kept
+	TooOld         Reason = "too_old_to_judge"       // the message is older than rows are kept
 	DeadDeadline   Reason = "dead_deadline"          // not written within deadDeadline
 	TooFarAhead    Reason = "too_far_ahead"          // notbefore is later than retention allows
 	RejectedBySink Reason = "rejected"               // the sink refused the document for good

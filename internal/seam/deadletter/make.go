@@ -134,9 +134,9 @@ func (f Facts) Under(stored Facts) Facts {
 	return f
 }
 
-// SameDeath reports whether the stored facts describe the same failure: the same message, the same
-// reason, and not redriven since. It ignores the time: a caller that does not know whether its
-// first call succeeded calls again later.
+// SameDeath reports whether the stored facts describe the same failure: the same message and the
+// same reason, and the stored dead letter was not redriven since. It ignores when the message died,
+// because a caller that does not know whether its first call succeeded calls again later.
 func (f Facts) SameDeath(stored Facts) bool {
 	stored.Died, stored.RedrivenAt, stored.Redrives, stored.Auto = f.Died, f.RedrivenAt, f.Redrives, f.Auto
 	stored.FirstError = f.FirstError
@@ -157,8 +157,9 @@ func ByPosition(a, b Facts) int {
 	return cmp.Or(cmp.Compare(a.Event, b.Event), cmp.Compare(a.ID, b.ID))
 }
 
-// Transient reports whether a dead letter with this reason may succeed later without any fix. Then
-// a state of the sink, of the source or of lull was the cause, and not the message.
+// Transient reports whether a dead letter with this reason may succeed later without any fix. The
+// cause of such a dead letter was a state of the sink, of the source or of lull, and not its
+// message.
 func (r Reason) Transient() bool {
 	switch r {
 	case Refusals, ReceiveCount, DeadDeadline, StaleSource:
@@ -167,8 +168,8 @@ func (r Reason) Transient() bool {
 	return false
 }
 
-// Begins reports whether an error in a row begins with this reason. Then the reason is why the
-// row's version is not written.
+// Begins reports whether an error in a row begins with this reason. Such a row has a version that
+// is not written for this reason.
 func (r Reason) Begins(lastError string) bool { return strings.HasPrefix(lastError, string(r)+": ") }
 
 // Known reports whether r is one of the reasons.

@@ -208,7 +208,7 @@ func Read(m queue.Message) (Letter, error) {
 
 // Inside returns the message inside a dead letter. A caller that does not believe the facts judges
 // this message by its own content. SQS's own redrive brings dead letters to the queues of events.
-// If a row is marked dead there, that does not mean that this dead letter is stored.
+// If a row marks the version of such a dead letter as dead, the dead letter may not be stored yet.
 //
 // says is the reason in the facts, or [RejectedBySink] if the facts cannot be read. It is empty if
 // the message is not a dead letter. The error is ErrSchema if a newer lull wrote the facts. If lull

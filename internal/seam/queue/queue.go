@@ -96,8 +96,8 @@ const AttrGroup = "lull-group"
 // maxGroup is the greatest length of a MessageGroupId.
 const maxGroup = 128
 
-// Group returns the message group that attributes name. It is empty if they name no group, or a
-// group that SQS refuses: a wrong group must not lose the message.
+// Group returns the message group that attributes name. If the attributes name no group, or a group
+// that SQS refuses, Group returns an empty text: a wrong group must not lose the message.
 func Group(attrs map[string]Attribute) string {
 	if g := attrs[AttrGroup].String; ValidGroup(g) {
 		return g

@@ -37,8 +37,8 @@ func (t Table) One(ctx context.Context, doc shard.DocID, c shard.Consistency) (s
 }
 
 // Of reads the rows of documents, each once, and returns the rows by document. The document of an
-// undecodable message is empty: Of does not read it, and a look-up in the result gives the zero
-// row.
+// undecodable message is empty. Of does not read a row for the empty document, and the result has
+// no row for it.
 func (t Table) Of(ctx context.Context, docs []shard.DocID, c shard.Consistency) (map[shard.DocID]shard.Row, error) {
 	rows := make(map[shard.DocID]shard.Row, len(docs))
 	var named []shard.DocID
@@ -64,9 +64,9 @@ func (t Table) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 	return backoff.Get(ctx, t.Clock, func() (shard.Row, error) { return t.Store.Write(ctx, w) })
 }
 
-// Ensure calls Write. If the row refuses the write and so is true for the row, the write counts as
-// successful. In that case an earlier try was applied, and only its answer was lost. Ensure returns
-// this row.
+// Ensure calls Write. If the row refuses the write, Ensure passes the row to the function so. If
+// the function returns true, an earlier try was applied, and only the answer of that try was lost.
+// Ensure then returns the row and no error.
 func (t Table) Ensure(ctx context.Context, w shard.Write, so func(shard.Row) bool) (shard.Row, error) {
 	old, err := t.Write(ctx, w)
 	if refused, ok := shard.AsRefused(err); ok && so(refused.Row) {

@@ -18,8 +18,8 @@ const (
 )
 
 // Sample returns up to n documents for whose rows wanted is true. The seed chooses the parts of the
-// table that Sample reads: callers pass a random seed. For each number of segments, Sample reads at
-// most this many pages. So it may find fewer documents.
+// table that Sample reads: callers pass a random seed. The argument pages bounds how many pages
+// Sample reads for each number of segments. So Sample may find fewer documents than n.
 func (t Table) Sample(ctx context.Context, from shard.Scanner, seed string, n, pages int,
 	wanted func(shard.Row) bool,
 ) (docs []shard.DocID, err error) {

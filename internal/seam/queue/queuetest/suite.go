@@ -39,7 +39,8 @@ type Capabilities struct {
 	// StaleIsGone says that a receipt handle of an earlier receive is refused. SQS may accept such
 	// a handle or not.
 	StaleIsGone bool
-	// TwelveHours says that the limit of a hold is enforced. Some emulators do not enforce it.
+	// TwelveHours says that the backend refuses to hold a message for longer than twelve hours.
+	// Some emulators do not refuse this.
 	TwelveHours bool
 	// Redrive says that messages received too often move to the dead-letter queue.
 	Redrive bool
