@@ -61,7 +61,7 @@ func (b billedRows) Scan(ctx context.Context, segment, segments int, cursor stri
 }
 
 // rowBytes returns the size of an item as DynamoDB counts it: the bytes of names and values. A
-// number takes about half as many bytes as it has digits, and one more.
+// number takes about half a byte for each digit, and one byte more.
 func rowBytes(r shard.Row) int {
 	if !r.Exists() {
 		return 0

@@ -117,7 +117,7 @@ func (w *watched) applied(op sink.Op, now time.Time) {
 	})
 }
 
-// image takes a snapshot. The returned function restores it.
+// image takes a snapshot of w. The function restore sets w back to the snapshot.
 func (w *watched) image() (restore func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -48,7 +48,8 @@ func base() Scenario {
 // sinkName is the only sink of a scenario.
 const sinkName = "search"
 
-// config returns lull's configuration for the scenario. The peers use its window, batch and quiet.
+// config returns lull's configuration for the scenario. The peers use the window, the batch and the
+// quiet time of this configuration.
 func (s Scenario) config(t testing.TB) *config.Config {
 	c := config.Default()
 	c.Sinks = map[string]config.Sink{sinkName: {Kind: "memory"}}
@@ -99,8 +100,8 @@ func vary(name string, change func(s *Scenario)) Scenario {
 	return s
 }
 
-// axis returns variants of the base scenario. The value that the base scenario already has stands
-// for the base scenario itself.
+// axis returns variants of the base scenario, one for each value. If the base scenario already has
+// the value, the variant is the base scenario itself.
 func axis[T any](name string, values []T, label func(T) string, set func(s *Scenario, v T)) Axis {
 	a := Axis{Name: name}
 	for _, v := range values {

@@ -190,8 +190,8 @@ func (t *Trace) Newest() []Event {
 // numberWide is how many digits versions and ranks have, so that all bodies have the same length.
 const numberWide = 9
 
-// filler is text that compresses badly. A manifest of it is at least as large as a manifest of real
-// texts.
+// filler is text that compresses badly. A manifest that contains filler is at least as large as a
+// manifest that contains real texts.
 var filler = func() string {
 	r := rand.New(rand.NewPCG(1, 2))
 	b := make([]byte, 520)

@@ -3,12 +3,12 @@
 //
 // The first line of a fenced block says what the block is: a language, and a class.
 //
-//	sh run            bash runs it, page by page, in a folder of its own; exit=3 for another code
+//	sh run            bash runs the blocks of a page in one folder; exit=3 wants the exit code 3
 //	sh dev            a `lull dev` that stays up until the next one, or until the page ends
-//	sh <why not>      it is not run: see notRun; its commands and flags are checked all the same
+//	sh <why not>      bash does not run it (see notRun), but its commands and flags are checked
 //	text output       what the block before prints; ... stands for anything
 //	yaml              a whole lull.yaml; it must be valid
-//	yaml fragment     a part of one; it must be valid within a small one
+//	yaml fragment     a part of a lull.yaml; it must be valid within a small lull.yaml
 //	yaml other        YAML of another program
 //	json              JSON, or NDJSON
 //	json event        messages that the settings above take; event=govuk without settings

@@ -9,8 +9,8 @@ import (
 type SinkKind uint8
 
 // The kinds of sinks. A lease outlives every request only if applyDelay is set, which is the case
-// for plain sinks. With versions, the lease may end at any time, and requests may arrive at any
-// time. A forgetful sink has versions, but forgets the version of a delete after every older
+// for plain sinks. If a sink has versions, a lease may end at any time, and a request may arrive at
+// any time. A forgetful sink has versions, but forgets the version of a delete after every older
 // request has arrived.
 const (
 	Versioned SinkKind = iota
@@ -35,7 +35,7 @@ type Bounds struct {
 	Deletes     KeySet
 	Poison      KeySet // versions that the sink refuses for good
 	Stubborn    KeySet // versions that always get an item error
-	Same        KeySet // versions with the same bytes; if the set is not empty, index uses KEEP
+	Same        KeySet // versions that all have the same bytes; if there are any, index uses KEEP
 	Older       KeySet // versions of a build without KEEP, whose CLAIM and COMMIT do not change content
 	Fickle      KeySet // versions that the sink accepts or refuses for good, differently on each try
 	LateAdmits  bool   // an ADMIT without an answer may arrive at any later time

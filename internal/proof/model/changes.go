@@ -3,7 +3,7 @@ package model
 import "slices"
 
 // Change is one change to the design, with the smallest bounds in which it breaks something. The
-// design itself holds in the same bounds. A test checks both.
+// design itself holds in the same bounds. A test checks both statements.
 type Change struct {
 	Name   string // also the name of the file with its story
 	What   string

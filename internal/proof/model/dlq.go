@@ -158,8 +158,9 @@ func (x *step) prune() {
 // collect deletes the row of the document.
 func (s *State) collect() { s.Row, s.StaleDead, s.Collect = Row{}, None, false }
 
-// quiet reports whether nothing short-lived is under way. Rows are kept for weeks. A flight lives
-// for twelve hours at most, and the queue keeps a message for a week.
+// quiet reports whether the retention of rows may pass. Rows are kept for weeks, a flight lives for
+// twelve hours at most, and the queue keeps a message for a week. So no flight, no request and no
+// write may be under way, and no message whose newest version is aged or older.
 func (x *step) quiet(aged Key) bool {
 	s := x.s
 	for i := range s.notGone().All() {

@@ -121,10 +121,10 @@ func (x *step) leave(e int, k Key, text string) {
 	f.Messages &^= x.carrying(f.Messages, k)
 }
 
-// superseded handles a version k behind a newer pending version. The messages of k may leave the
-// flight, and receive judges them when they return. The number of times is not bounded, and nothing
-// may depend on it. The edge is therefore not free: every state must settle without it, unless
-// versions leave for ever.
+// superseded handles a version k that is older than the pending version. The messages of k may
+// leave the flight, and receive judges these messages when they return. They may leave and return
+// any number of times, and the design must not depend on that number. So the edge is not free:
+// every state must settle without this edge, unless [Rules.LeaveForEver] is set.
 func (x *step) superseded(e int, k Key) {
 	f := &x.s.Execs[e]
 	if f.Phase != Waiting {

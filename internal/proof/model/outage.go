@@ -3,8 +3,9 @@ package model
 import "slices"
 
 // outage is an outage of the table with `tableOutage: open`, which suspends the first promise until
-// the outage ends. A flight of its own writes the document at once. receive does not acknowledge
-// the message, and lull checks the write after the outage.
+// the outage ends. For a message that arrives in the outage, receive starts a separate flight,
+// which writes the document at once. receive does not acknowledge the message, and lull checks the
+// write after the outage.
 func (x *step) outage() {
 	s := x.s
 	if !s.Down {

@@ -135,7 +135,8 @@ func (x *step) sinkLater() {
 	x.forget()
 }
 
-// forget is OpenSearch's index.gc_deletes. Older requests have arrived before it.
+// forget is the end of OpenSearch's index.gc_deletes after a delete: the sink forgets the version
+// of the delete. Requests that are older than the delete have arrived before.
 func (x *step) forget() {
 	s := x.s
 	if x.Bounds.Sink != Forgetful || s.Sink.Fence == 0 || !x.Bounds.Deletes.Has(s.Sink.Content) {

@@ -14,7 +14,7 @@ type Case struct {
 	Run     func() Told
 }
 
-// Told is an exploration with its story.
+// Told is the result of an exploration. Lines are its story, which is the shortest counterexample.
 type Told struct {
 	Summary string
 	States  int

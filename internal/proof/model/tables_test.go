@@ -49,7 +49,7 @@ func holdsTable() string {
 	return b.String()
 }
 
-// changesTable groups the changes by what they break.
+// changesTable returns a table of the changes, grouped by the damage that they cause.
 func changesTable() string {
 	var breaks []string
 	rows := map[string]string{}

@@ -33,7 +33,7 @@ type Rebuild struct {
 
 	health       shard.Row
 	committed    model.Key
-	old, fresh   model.Key // the versions in the two indices; a delete is None
+	old, fresh   model.Key // the versions in the two indices; None if the version is a delete
 	gone, erased model.Key
 	named        bool
 	fences       map[shard.Fence]model.Key

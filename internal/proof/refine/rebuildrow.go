@@ -72,7 +72,8 @@ func (r *Rebuild) ofHealth(s sim.Step) {
 	}
 }
 
-// unchanged fails if another write of the health row changes the row's attributes of a rebuild.
+// unchanged checks a write of the health row that is not a step of a rebuild. The check fails if
+// the write changes the attributes of the rebuild in the row.
 func (r *Rebuild) unchanged(s sim.Step) {
 	a, b := s.Old, s.New
 	if a.RebuildAt != b.RebuildAt || a.RebuildMissed != b.RebuildMissed || a.RebuildSeal != b.RebuildSeal ||

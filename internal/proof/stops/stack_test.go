@@ -170,8 +170,8 @@ func (s *stack) Note(id int64, n journal.Note) {
 		s.wrote++
 	}
 	// ExecutionFailed is "the number of executions of a pipe that failed"
-	// (eventbridge/latest/userguide, "Monitoring Amazon EventBridge"). A pipe tries again, so each
-	// commit has at least one failure.
+	// (eventbridge/latest/userguide, "Monitoring Amazon EventBridge"). While the commit feed is
+	// stopped, the pipe fails at least once for each commit.
 	if n.Step == journal.Committed && s.feed && s.stopped() {
 		s.put(s.now(), alarms.OnPipe("ExecutionFailed", names.Of(s.cfg).Feed()), 1)
 	}

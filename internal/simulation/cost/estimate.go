@@ -63,7 +63,7 @@ func Of(ctx context.Context, c *config.Config, load Load) (e Estimate, err error
 	}
 	part := load.part(e.Parts)
 	if expected := int(math.Ceil(part.Rate)); expected > c.Queues.ExpectedRate {
-		c.Queues.ExpectedRate = expected // c is a copy of its own
+		c.Queues.ExpectedRate = expected // c is a copy, so the caller's settings stay as they are
 	}
 	busy := int(math.Ceil(part.Rate / config.PollerRate))
 	if e.Floor, err = bill(ctx, c, part, idle, max(fewest(c.Queues.Live), busy), true); err != nil {

@@ -102,7 +102,7 @@ type Point struct {
 	Waiting   int     `json:"waiting"`
 }
 
-// ErrBusy says that another comparison is running. Only one runs at a time.
+// ErrBusy says that another comparison is running. Only one comparison runs at a time.
 var ErrBusy = errors.New("another simulation runs: wait for its end, or stop it")
 
 // Comparer compares given settings with the running settings. A Comparer is safe for concurrent

@@ -60,7 +60,7 @@ func broad(t testing.TB, seed uint64, change ...func(*Options)) *World {
 	return build(t, seed, Swarm, change...)
 }
 
-// command is an operator's command, and what comes after it.
+// command runs a command of an operator, and then calls then.
 func (j *Jobbing) command(do func(ctx context.Context, o *operate.Operator) error, then func()) {
 	w := j.w
 	w.operator++
@@ -126,7 +126,7 @@ func (j *Jobbing) renew(before int64) {
 	}, func() { w.operator-- })
 }
 
-// Whatever operators drop, and whenever, no more is lost than the help of the command says.
+// Operators drop any dead letters at any time. No more is lost than the help of the command says.
 func TestEveryDeadLetterIsDroppedWhateverFails(t *testing.T) {
 	t.Parallel()
 	var last *Jobbing
@@ -169,8 +169,8 @@ func acknowledgeCopies(_ *receive.Handler, batch []queue.Message, failed []strin
 	return failed
 }
 
-// The oracle excuses what a drop gives up, and notices in the same worlds what a change of the
-// protocol would lose.
+// The oracle excuses the losses that a drop causes. In the same worlds, the oracle still notices
+// the losses that a change of the protocol causes.
 func TestEveryMutantBesideADropIsNoticed(t *testing.T) {
 	t.Parallel()
 	if testing.Short() || raceEnabled {

@@ -51,7 +51,8 @@ func (w *World) checkExplained(doc shard.DocID, l *ledger) {
 			wrong("it to say that row and sink differ")
 		}
 		for _, k := range l.keys {
-			// An operator who takes a version back by a reset does not want its dead letter either.
+			// If an operator has withdrawn the version by a reset, the explanation need not name
+			// the dead letter of the version.
 			if k > l.committed && w.oracle.isDead(doc, k) && !row.Took(k) {
 				wrong("it to name the dead letter of " + k.VersionText())
 			}

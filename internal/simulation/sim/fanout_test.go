@@ -284,7 +284,7 @@ func TestASinkThatIsAddedIsFilledWhateverFails(t *testing.T) {
 	for w, r := range runs(t, 300, Swarm, func(seed uint64) *World { return added(t, seed) }) {
 		copied += w.coverage[step(journal.Copied)]
 		for doc, first := range w.oracle.docs {
-			// A redrive reaches only its own sink, and so does a scheduled event.
+			// A redrive or a scheduled event reaches only one sink.
 			if second := w.oracle.docs[doc.In("vectors")]; doc.IsDocument() && doc.Sink() == "" &&
 				first.committed != "" &&
 				!w.HasDied(doc) {

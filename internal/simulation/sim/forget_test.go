@@ -68,7 +68,7 @@ func oblivious(t testing.TB, seed uint64) *World {
 		return fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":"%d","data":{"title":"v%d"}}`, forgottenID, v, v)
 	})
 	w.after(at, func() {
-		w.operator++ // so that the run does not end before the operator is done
+		w.operator++ // the run must not end before the operator is done
 		w.remove(operate.ReconcileCopy{}, string(w.newID(epoch.Add(w.now))), removeTries)
 	})
 	return w

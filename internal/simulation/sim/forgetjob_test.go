@@ -74,8 +74,8 @@ func (a jobAPI) Forget(ctx context.Context, o operate.ForgetOrder) (step operate
 // forgottenContent is content of the document that is forgotten, and of nothing else.
 const forgottenContent = "5ecret-content-of-the-forgotten"
 
-// copies are the copies of the document: where they are, and since when where a place may get one
-// again.
+// copies returns the places that have a copy of the document. If a place may get another copy
+// later, the name of the place includes the time or the id of the copy.
 func (w *World) copies() map[string]bool {
 	all := map[string]bool{}
 	has := func(place, text string) {
@@ -121,13 +121,14 @@ func (w *World) copies() map[string]bool {
 	return all
 }
 
-// The places that are read page by page, and those from which things are removed so.
+// paged lists the places that a job reads page by page. removing lists the places from which a job
+// removes something page by page.
 var (
 	paged    = []string{"flights", "scheduled events", "dead letters", "archive"}
 	removing = []string{"messages of other scheduled events", "scheduled events", "dead letters", "archive"}
 )
 
-// listing is what the cursors of jobs named to be removed.
+// listing records what the cursors of jobs named to be removed.
 type listing struct {
 	counts map[string]int // by job, number of steps, and place
 	named  map[string]bool
@@ -312,7 +313,7 @@ func TestADocumentIsForgottenByAJobWhateverFails(t *testing.T) {
 	t.Log(counts)
 }
 
-// What a change of the job might leave out.
+// Each mutant leaves out something that a change of the job might also leave out.
 func TestEveryMutantOfAForgetIsNoticed(t *testing.T) {
 	t.Parallel()
 	if testing.Short() || raceEnabled {

@@ -6,7 +6,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// This file has what a drop of an operator gives up, so that the oracle excuses that and no more.
+// If an operator drops a dead letter, its version may be lost. The functions in this file recognize
+// these losses, so that the oracle excuses them and no others.
 
 // marks sees which dead version a row has, and had.
 func (o *oracle) marks(old, row shard.Row) {

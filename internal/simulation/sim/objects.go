@@ -96,7 +96,7 @@ func (w *World) notThere(field, problem string) error {
 	return &docevent.Invalid{Reason: deadletter.Payload, Field: field, Problem: problem, Missing: true}
 }
 
-// state is the JSON pointer to the version in an answer, in the tests' simulated runs.
+// state is the JSON pointer to the number of a version in an answer of a simulated source.
 const state = "/state"
 
 // answer returns a source's answer for a version. The settings name the place of the version in the

@@ -355,8 +355,8 @@ func (w *World) noted(v *invocation, n journal.Note) {
 	case journal.DeadLettered:
 		w.oracle.checkDeadLetter(n)
 	case journal.Stuck:
-		// Only flights have a count. Of a row it is right that prune raises the alarm after an outage
-		// that was longer than SQS keeps messages.
+		// Only notes about flights have a count. For a row, the alarm is right after an outage that
+		// was longer than SQS keeps messages.
 		expired := n.Count == 0 && w.oracle.expired(n.Doc, n.Key)
 		if !expired && (n.Count == 0 || !w.oracle.notLost(flight.ID(n.Flight))) {
 			w.oracle.violate("nothing is stuck", fmt.Sprintf("%s: %s %s %s", v.Name, n.Doc, n.Flight, n.Detail))

@@ -102,7 +102,7 @@ func (o *oracle) carries(q *sqsQueue, m queue.Message) []truth {
 			id := deadletter.ID(r.Invalid.Doc, r.Invalid.Key, o.unkeyed(q, deadletter.Hash(m.Body, m.Attributes)))
 			list = append(list, o.event(id, r.Invalid.Doc, "", "", m))
 		case o.w.astray(q.sink, r.Event.Doc) && o.w.cfg.Queues.Elsewhere == config.ElsewhereSkip:
-			// The event is skipped, because the queue of its own sink gets it too.
+			// The event is skipped, because the queue of the right sink also gets the event.
 		case o.w.astray(q.sink, r.Event.Doc): // in this queue it can only become a dead letter
 			list = append(list, o.stray(q, r.Event.Doc, r.Event.Key, m))
 		default:
@@ -210,7 +210,7 @@ func (o *oracle) dropped(f deadletter.Facts) {
 	e.parked = false
 	e.outdone = o.done(e)
 	e.given = !e.outdone && e.dropping
-	// Nobody needs the dead letter of a version that an operator took back by a reset.
+	// The dead letter of a version that an operator withdrew by a reset need not stay.
 	if !e.outdone && !e.given && !o.ledger(f.Doc).tookBack(e.key) {
 		o.violate("a dead letter stays until its version is committed", fmt.Sprintf("%s %s", f.Doc, f.Key))
 	}

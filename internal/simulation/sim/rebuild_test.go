@@ -40,7 +40,7 @@ type Rebuilding struct {
 	tries   int
 	stops   int  // of the job
 	lost    int  // programs that another one has taken the job from
-	aborts  bool // the operator gives the rebuild up once
+	aborts  bool // the operator aborts the rebuild once
 	dead    int  // number of programs that were killed
 	slept   int
 	newer   int
@@ -85,7 +85,7 @@ func rebuilding(t testing.TB, seed uint64, edits rebuildEdits, change ...func(*O
 	})
 	b.at = 20*time.Second + d.upTo(2*time.Minute)
 	faults, over := Swarm, 3*time.Minute
-	if !b.source && d.chance(0.7) { // the seal is set beside traffic: no SEAL succeeds after a missed write
+	if !b.source && d.chance(0.7) { // the seal is set under traffic: no SEAL succeeds after a missed write
 		faults, over, b.missing, b.at = NoFaults, 5*time.Minute, 0.005, 5*time.Second
 	}
 	hooks := Hooks{Index: func(h *index.Handler) {
@@ -191,7 +191,8 @@ func (b *Rebuilding) drive(action rebuild.Action, then func()) {
 		state, err := job.Run(ctx, r, rebuild.Job("search", o, func(ctx context.Context, o rebuild.StepOrder) (
 			rebuild.Cursor, bool, error,
 		) {
-			// A machine that sleeps before or after it sets the seal does not run its timers either.
+			// A machine that sleeps before or after it sets the seal does not run its timers
+			// either.
 			table.seals = o.From.Phase == rebuild.Switching && o.From.Stage == "" && !o.Again && !w.calm
 			if table.seals {
 				ctx = context.WithoutCancel(ctx)

@@ -60,7 +60,7 @@ func absurdBody(version string) queue.Outgoing {
 		absurdID, version, version)}
 }
 
-// plague sends the versions, and plans the operator.
+// plague plans when the versions are sent, and what the operator does.
 func (w *World) plague(a Absurd) {
 	w.after(a.At, func() { w.publish(absurdBody(a.steps()[0].absurd)) })
 	for v := 1; v <= goodVersions; v++ {

@@ -27,10 +27,10 @@ func (a jobAPI) Publish(ctx context.Context, p operate.Publication) (done operat
 	return done, err
 }
 
-// resyncJob is what a program of a world runs.
+// resyncJob is the job that the programs of a world run.
 type resyncJob = job.Job[operate.ResyncCursor, operate.Refusal]
 
-// export is what a source has at a moment, one event a line.
+// export is the content of a source at one moment. Each line is one event.
 type export struct{ lines []string }
 
 func (e export) open() (*feed.Export, error) {
@@ -38,8 +38,8 @@ func (e export) open() (*feed.Export, error) {
 	return feed.NewExport("export", int64(len(text)), io.NopCloser(strings.NewReader(text)))
 }
 
-// exported is what the source of an upstream has: the newest version of each document that was sent
-// until then, deletes included.
+// exported returns the export of an upstream's source at the time until. The export has the newest
+// version of each document that was sent until then. The version may be a delete.
 func exported(sources *source.Set, list []Arrival, until time.Duration) (e export) {
 	newest := map[shard.DocID]shard.OrderKey{}
 	ops := map[shard.DocID]shard.Operation{}

@@ -12,8 +12,8 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// settingsFault is a period in which the engine's settings are wrong. Whatever the engine answers,
-// no document is the cause.
+// settingsFault is a period in which the engine's settings are wrong. The engine's answers may seem
+// to blame a document, but no document is the cause.
 type settingsFault struct {
 	from, to time.Duration
 	says     sink.Outcome

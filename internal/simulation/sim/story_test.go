@@ -102,9 +102,9 @@ func TestOlderVersionThatIsDueLaterOutlivesTheNewerOne(t *testing.T) {
 }
 
 // TestDeadVersionsAboveAGoodOneInOneMessageDoNotTakeTurns: a row remembers only one dead version. A
-// message had two dead versions above a good one. Each redelivery once tried the other dead version
-// again, until the dead deadline. Now the flight that holds them continues to the next version by
-// itself (ADR 0014).
+// message had two dead versions above a good one. In an earlier build, each redelivery tried the
+// other dead version again, until the dead deadline. Now the flight that holds the three versions
+// continues to the next version by itself (ADR 0014).
 func TestDeadVersionsAboveAGoodOneInOneMessageDoNotTakeTurns(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {

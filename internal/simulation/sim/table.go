@@ -121,7 +121,7 @@ func (t *table) read(docs []shard.DocID, c shard.Consistency) []shard.Row {
 }
 
 // ttlEvery is how often the table looks for rows after their expires_at. ttlLate is how late the
-// deletion may be. AWS says within a few days.
+// deletion may be. AWS says that it deletes such an item within a few days.
 const (
 	ttlEvery = time.Hour
 	ttlLate  = 48 * time.Hour

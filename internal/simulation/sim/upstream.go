@@ -86,8 +86,8 @@ func write(seed uint64, sources *source.Set, s shape) Upstream {
 		doc := &subject{id: fmt.Sprintf("doc-%d", d)}
 		doc.collection = a.collection()
 		a.document(doc, 0, span)
-		// Later times have higher versions. No upstream sends an old version for the first time
-		// days later.
+		// A later time has higher versions. An upstream sends a version for the first time soon
+		// after it made the version, and not days later.
 		times := make([]time.Duration, s.more)
 		for i := range times {
 			times[i] = a.upTo(s.over)
@@ -163,7 +163,7 @@ type subject struct {
 
 // document writes the bursts of one document, starting at a given time.
 func (a *author) document(doc *subject, from, span time.Duration) {
-	at, own := a.upTo(span/2), false // a later time begins with a new version
+	at, own := a.upTo(span/2), false // own: this call has made a new version, as it must do first
 	for range 1 + a.IntN(4) {
 		spread, versions := a.upTo(2*time.Second), 1+a.IntN(6)
 		if a.chance(0.3) { // a document that is never quiet
