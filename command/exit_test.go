@@ -169,7 +169,8 @@ func TestEachCommandReachesItsEnds(t *testing.T) {
 	}
 }
 
-// elsewhere says why the walk does not reach an exit code of a command.
+// elsewhere says why TestEachCommandReachesItsEnds does not reach an exit code of a command. A key
+// is the path of the command and the exit code.
 var elsewhere = map[string]string{
 	"lull console 1": "it needs a listener that breaks while it serves",
 }

@@ -210,8 +210,9 @@ func (p *Props) checkAuth(fs *faultList) {
 	}
 }
 
-// checkReach refuses a sink whose address is the function's own machine. It accepts such an address
-// for an emulator, where it means the machine on which the emulator runs.
+// checkReach refuses a sink whose address is the function's own machine. If Ephemeral is set,
+// checkReach accepts this address, because in an emulator the address means the machine on which
+// the emulator runs.
 func (p *Props) checkReach(fs *faultList) {
 	for _, name := range sinkNames(p.Config) {
 		u, err := url.Parse(p.Config.Sinks[name].URL)

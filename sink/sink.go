@@ -22,7 +22,7 @@ type Op struct {
 	At       time.Time       // stored as _lull.indexed_at
 	Document []byte          // JSON object; nil for a delete
 	// Present says that the sink should have the document, because its row records a committed put.
-	// If the index of such a document does not exist, a delete answers Configuration, not Applied.
+	// If Present is set, and the index does not exist, a delete answers Configuration, not Applied.
 	Present bool
 }
 

@@ -24,7 +24,7 @@ type Draft struct {
 	Run    event.Run
 	Resync bool
 	// Time is when the change happened, and NotBefore is the earliest time at which the event is
-	// due. Each is zero if the message does not say it.
+	// due. A time that the message does not contain is zero.
 	Time, NotBefore time.Time
 	// Data is the payload as JSON, and Ref is a reference to the payload. A put has Data or Ref. A
 	// delete may also have Data or Ref, but only the digest uses it.

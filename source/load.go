@@ -24,8 +24,8 @@ func (s *Set) WithLoader(load Loader) *Set {
 
 type budgetKey struct{}
 
-// LoadAtMost bounds how many bytes of bodies are loaded under the context. When bodies of this many
-// bytes are loaded, no other load starts. A message whose body is not loaded has an Invalid that is
+// LoadAtMost bounds how many bytes of bodies are loaded under the context. After this many bytes
+// are loaded, no other load starts. A message whose body is not loaded has an Invalid that is
 // Transient.
 func LoadAtMost(ctx context.Context, bytes int64) context.Context {
 	left := new(atomic.Int64)

@@ -61,8 +61,8 @@ func (m Match) service() string {
 	return ""
 }
 
-// record returns a record of a Kafka topic. For the body null, the record is a tombstone, which has
-// no value.
+// record returns a record of a Kafka topic. If the body is the text "null", the record is a
+// tombstone, which has no value.
 func record(cluster, topic string, c Change, body string) string {
 	from := `"SelfManagedKafka"`
 	if cluster != "" {

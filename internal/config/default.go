@@ -141,8 +141,8 @@ func (c *Config) Complete() {
 }
 
 // Resolve returns the settings with the facts that only a sink's kind knows: whether the sink has
-// versions, and its apply delay. Deployed settings need these facts, because most functions link no
-// kind of sink. Resolve does not change c.
+// versions, and its apply delay. Deployed settings must contain both facts, because the programs of
+// most functions do not contain the kinds of sinks. Resolve does not change c.
 func (c *Config) Resolve() Config {
 	resolved := *c
 	resolved.Sinks = make(map[string]Sink, len(c.Sinks))

@@ -238,7 +238,7 @@ func (c *console) send(r *http.Request) (any, error) {
 	return done, err
 }
 
-// sendStates returns the states of several documents. Each state is read separately.
+// sendStates returns the states of several documents. It explains one document after another.
 func (c *console) sendStates(r *http.Request) (any, error) {
 	type state struct {
 		Key      shard.DocID   `json:"key"`

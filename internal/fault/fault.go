@@ -20,7 +20,7 @@ import (
 // Service is the service to which an I/O goes.
 type Service string
 
-// The services of an I/O.
+// The services to which an I/O may go.
 const (
 	Table  Service = "table"
 	SQS    Service = "queue"
@@ -36,7 +36,7 @@ type Op struct {
 	Doc     shard.DocID
 	Flight  string
 	Queue   string // the name of the queue, if known
-	Count   int    // the number of entries
+	Count   int    // how many rows, messages, objects or documents the call carries
 
 	Transition shard.Transition // the transition of a row write; zero for every other I/O
 }

@@ -76,7 +76,7 @@ const (
 	maxDigits = 40 // longer integers are refused, never truncated
 	maxHex    = 32
 	maxLex    = 64
-	maxMicros = 1<<56 - 1 // in the year 4253, because times have seven bytes
+	maxMicros = 1<<56 - 1 // a time has seven bytes, so the greatest time is in the year 4253
 
 	digits   = "0123456789"
 	lower    = "abcdefghijklmnopqrstuvwxyz"

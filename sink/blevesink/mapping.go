@@ -25,7 +25,7 @@ import (
 // its default settings, OpenSearch would also reject the document, or could not search in it.
 const (
 	MaxDocumentBytes = 10 << 20 // size of a document without insignificant space
-	MaxDepth         = 100      // of nested objects and arrays
+	MaxDepth         = 100      // number of objects and arrays within each other
 	MaxFields        = 1_000    // number of different paths, like OpenSearch's index.mapping.total_fields.limit
 	MaxPathBytes     = 1_024    // size of one path
 )

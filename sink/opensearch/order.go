@@ -34,7 +34,7 @@ func (k *smallest) add(id string) {
 	}
 }
 
-// cut sorts the ids, and keeps only the first most of them.
+// cut sorts the ids, and keeps the smallest ids: as many as the field most allows.
 func (k *smallest) cut() {
 	slices.Sort(k.kept)
 	if len(k.kept) > k.most {

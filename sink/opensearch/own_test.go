@@ -101,7 +101,8 @@ func (g *ground) theirs(t *testing.T) string {
 	return b.String()
 }
 
-// owned returns the table that is the same for both kinds.
+// owned returns the table for [sinktest.Own]. The table is the same for the kinds opensearch and
+// elasticsearch.
 func owned(product opensearch.Product, url string) map[sinktest.Place]sinktest.Owned {
 	on := func(requests ...string) opening {
 		return at(product, url, requests...)

@@ -111,9 +111,9 @@ func Table(rows []Answer) string {
 	return b.String()
 }
 
-// Page checks that the table in a Markdown page equals the rows. The table is between the lines
-// <!-- answers: COMMAND --> and <!-- end -->. COMMAND is the command that writes the table. If
-// write is set, Page writes the table.
+// Page checks that the table in a Markdown page equals the rows. An HTML comment before the table
+// names command, which is the command that writes the table. Another HTML comment marks the end of
+// the table. If write is set, Page writes the table.
 func Page(t *testing.T, path, command string, rows []Answer, write bool) {
 	t.Helper()
 	begin, end := "<!-- answers: "+command+" -->\n", "<!-- end -->\n"

@@ -26,8 +26,8 @@ type Sink interface {
 
 // Options describes the sink under test, and so selects the tests that it must pass.
 type Options struct {
-	// New returns a sink without documents, for one test. New releases the resources of the sink in
-	// t.Cleanup. Several tests run at the same time.
+	// New returns a sink without documents, for one test. New must register a t.Cleanup that
+	// releases the resources of the sink. Several tests run at the same time.
 	New func(t *testing.T) Sink
 	// Capabilities are the capabilities of the sinks that New returns. These capabilities select
 	// which tests run.

@@ -23,8 +23,8 @@ var rewrite = flag.Bool("rewrite", false, "write docs/sinks/typesense.md")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// row is one answer of Typesense. A row says how a fake server gives the answer and, if possible,
-// how a real server can be made to give it.
+// row is one kind of answer of Typesense. A row says how a fake server gives the answer and, if
+// possible, how a real server can be made to give it.
 type row struct {
 	sinktest.Answer
 	imports, deletes http.HandlerFunc

@@ -101,8 +101,8 @@ func check(s source.Settings) (problems []setting.Problem) {
 	return problems
 }
 
-// versionSetting is the name of the setting that combines several fields into a version. It is
-// empty if one field is the version.
+// versionSetting returns the name of the setting that combines several fields into a version. If
+// one field is the version, versionSetting returns an empty text.
 func (p Pointers) versionSetting() string {
 	switch {
 	case p.Binlog:

@@ -1,5 +1,5 @@
-// Package s3 is the format of notifications of S3, which S3 itself or EventBridge sends. Importing
-// the package registers the kind s3.
+// Package s3 decodes the notifications of S3, which S3 itself or EventBridge sends. Importing the
+// package registers the kind s3.
 //
 // An object is one document, or it contains many documents. If it contains many, every line of the
 // object is a message of another source.

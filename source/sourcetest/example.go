@@ -47,8 +47,8 @@ func (s *suite) checkExamples(t *testing.T) {
 	}
 }
 
-// checkOwnExample decodes the example of a kind with settings that have one source, like those of a
-// reader who copies the example.
+// checkOwnExample decodes the example of a kind with settings that have one source. A reader who
+// copies the example has such settings.
 func checkOwnExample(t *testing.T, kind source.Kind) {
 	t.Helper()
 	c := config.Default()

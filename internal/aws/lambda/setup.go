@@ -35,8 +35,7 @@ const (
 	EnvExpress   = "LULL_EXPRESS_ARN"    // the ARN of the sink's Express state machine
 	EnvStandard  = "LULL_STANDARD_ARN"   // the ARN of the sink's Standard state machine
 	EnvLogLevel  = "LULL_LOG_LEVEL"      // DEBUG, INFO, WARN or ERROR; INFO if the variable is missing
-	// EnvSenders contains the ids of the roles that send messages as lull, separated by commas (ADR
-	// 0057).
+	// EnvSenders contains the ids that [Setup.Senders] returns, separated by commas (ADR 0057).
 	EnvSenders = "LULL_SENDERS"
 	// EnvSettings contains the settings as JSON. A stack that is created from the template of a
 	// release uses it, because its programs have no SettingsFile. Settings never contain secrets.
@@ -69,7 +68,7 @@ func (s *Setup) Name(variable string) string {
 	return v
 }
 
-// Senders returns the ids of the roles that send messages as lull.
+// Senders returns the ids of the roles whose messages count as sent by lull itself.
 func (s *Setup) Senders() queue.Senders { return strings.Split(s.Name(EnvSenders), ",") }
 
 // QueueName returns the name of the queue whose URL is in the given environment variable.

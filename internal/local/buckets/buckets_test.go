@@ -126,8 +126,8 @@ func TestAnObjectCanBeReadAsSoonAsItIsWritten(t *testing.T) {
 	}
 }
 
-// A permission may be granted later, and a disk may recover. So the error must be temporary, and
-// the message waits.
+// A permission may be granted later, and a disk may recover. If a file cannot be read, the error is
+// therefore temporary, and the message that names the file waits.
 func TestAFileThatCannotBeReadNowIsNotRefusedForGood(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() == 0 {

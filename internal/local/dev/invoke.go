@@ -156,8 +156,8 @@ func (u unreliable) Start(ctx context.Context, s flight.State) error {
 	return u.to.Start(ctx, s)
 }
 
-// muted discards the notes of an invocation after it was killed. On AWS, such notes would be lost,
-// too.
+// muted discards the notes that an invocation makes after it was killed. On AWS, a killed function
+// would make no notes either.
 type muted struct {
 	inv *fault.Invocation
 	to  journal.Journal

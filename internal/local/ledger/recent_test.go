@@ -28,7 +28,7 @@ func TestRecentKeepsTheLatestSteps(t *testing.T) {
 				l.Sent(at, 10, 3)
 			}
 			at = at.Add(-tt.step)
-			for i := range 200 { // more than the sample
+			for i := range 200 { // more writes than the ledger samples in a step
 				l.Note(journal.Note{
 					Step: journal.Committed, At: at, Sent: at.Add(-time.Duration(i%100+1) * time.Millisecond),
 					Message: fmt.Sprint(i), Doc: shard.DocID(fmt.Sprintf("content#%d", i)), Key: "k", Op: shard.Put,

@@ -9,7 +9,8 @@ import (
 
 // Keeper stores the contents of the stores in this package for the next process. A store passes
 // each change to the Keeper before a caller can see the change. The store answers only after the
-// Keeper has stored the change. So a stored change never depends on a change that is not stored.
+// Keeper has stored the change. So a stored change never depends on a change that is not stored. A
+// room is a set of keys with their values, such as the bodies of the messages of one queue.
 type Keeper interface {
 	// Each calls f with every key and value that the last process stored in a room.
 	Each(room string, f func(key string, value []byte) error) error

@@ -56,8 +56,9 @@ func NewQueue(clk clock.Clock, set QueueSettings) *Queue {
 	return &Queue{clk: clk, deliver: set.Deliver, keep: forgetful{}, q: emulation.NewQueue(s)}
 }
 
-// The rooms of a Keeper for the messages of a queue. The body of a message, which never changes,
-// has another room than the message's place.
+// roomBodies and roomPlaces return the rooms of the Keeper in which the queue stores its messages.
+// The body of a message never changes. So the bodies are stored in another room than the changing
+// places of the messages.
 func (q *Queue) roomBodies() string { return "body " + q.Name() }
 func (q *Queue) roomPlaces() string { return "message " + q.Name() }
 

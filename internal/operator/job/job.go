@@ -104,7 +104,7 @@ func CursorOf[C any](s State) (at C, err error) {
 	return at, nil
 }
 
-// clone returns a copy that shares nothing with s that a step changes.
+// clone returns a copy of s. A step may change the copy, and s stays as it is.
 func (s State) clone() State {
 	s.Counts = maps.Clone(s.Counts)
 	s.Lines = s.Lines[:len(s.Lines):len(s.Lines)]

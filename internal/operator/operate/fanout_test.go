@@ -252,7 +252,7 @@ func TestABackfillBringsAnAddedSinkWhatTheFirstOneHas(t *testing.T) {
 		}
 		remote.commit(remote.hold("two", put("both", 2)), `{"title":"v2"}`)
 		remote.commit(remote.hold("three", put("newer", 3)), `{"title":"v3"}`)
-		g.hold("four", put("waits", 3)) // the other sink does not know of it
+		g.hold("four", put("waits", 3)) // the sink remote did not get this version
 		gone := g.rig.EventOf(`{"type":"doc.deleted","subject":"gone","sequence":"3"}`)
 		l := shard.Lease{Doc: gone.Doc, Key: gone.Key, Token: "delete", At: micros()}
 		g.rig.Write(shard.Admit(shard.Admission{

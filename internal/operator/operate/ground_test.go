@@ -174,5 +174,5 @@ func (g *ground) die(body string, reason deadletter.Reason) string {
 	return l.ID
 }
 
-// sent counts the messages of a queue.
+// sent returns how many messages were sent to a queue and are still in it.
 func (g *ground) sent(q string) int { return g.queues[q].Counts().Total() }

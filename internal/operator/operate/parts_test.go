@@ -185,8 +185,8 @@ func TestAJobContinuesOnlyWithTheSameNumberOfParts(t *testing.T) {
 			in := &feed.Reader{Open: func() (*feed.Export, error) {
 				return feed.NewExport("export", 0, io.NopCloser(strings.NewReader(strings.Join(lines, "\n"))))
 			}}
-			defer func() { _ = in.Close() }()       // it was only read
-			api.Parts = func() int { return parts } // as with the settings of today
+			defer func() { _ = in.Close() }()       // an input that was only read
+			api.Parts = func() int { return parts } // the number in the present settings
 			j := operate.ResyncJob(api, operate.ResyncOrder{Input: "export.ndjson"}, in,
 				"01M85M8B5Q7XE1A51HGC49TZ0A", 1)
 			step := j.Step

@@ -144,7 +144,7 @@ func (s scrolling) Walk(ctx context.Context, index, place string) ([]sink.Versio
 			}
 		}
 	}
-	time.Sleep(6 * time.Second) // virtual time, so that a step reads only one page
+	time.Sleep(6 * time.Second) // virtual time; a step works for 5 s, so it reads only one page
 	n := min(3, len(*s.left))
 	page := (*s.left)[:n]
 	*s.left = (*s.left)[n:]

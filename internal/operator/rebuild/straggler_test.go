@@ -78,8 +78,8 @@ func TestTheSealStaysWhileALateSwitchIsPossible(t *testing.T) {
 	})
 }
 
-// The engine's copy has read a document, and the document is then deleted. If the copy continued,
-// it would bring the document back.
+// The engine copies the documents into the new index. The engine has read a document, and the
+// document is then deleted. If the engine went on copying, the deleted document would appear again.
 func TestACopyIsStoppedBeforeIndicesAreCompared(t *testing.T) {
 	play(t, func(g *ground) {
 		g.seed()
