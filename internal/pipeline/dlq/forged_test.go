@@ -231,8 +231,9 @@ func twoSinks(c *config.Config) {
 	c.Collections = map[string]config.Collection{"content": {}, "payroll": {Sink: "other"}}
 }
 
-// A version in the queue of another sink becomes a dead letter of that sink. It does not replace
-// the version's own dead letter, which is redriven to its own sink, whichever arrives first.
+// A version in the queue of a wrong sink becomes a dead letter of that sink. The version may also
+// have a dead letter of the right sink. Whichever dead letter arrives first, neither replaces the
+// other, and a redrive sends the dead letter of the right sink to that sink.
 func TestAnEventInTheWrongQueueReplacesNoDeadLetter(t *testing.T) {
 	t.Parallel()
 	body := `{"type":"doc.changed","subject":"1","sequence":"1","collection":"payroll","data":{}}`

@@ -161,7 +161,7 @@ func (c *closer) release(ctx context.Context, d *document, why string, after tim
 		}
 		c.note(c.about(d, d.newest(), journal.Released, why))
 		// After a throttle the back-off grows with the number of the flight's turns. After a
-		// refusal it grows with the number of the document's refusals.
+		// refusal the back-off grows with the number of the document's refusals.
 		n := c.state.Turn
 		if refused {
 			n = int(d.row.Refusals)

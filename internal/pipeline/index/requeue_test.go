@@ -23,8 +23,8 @@ func (b *bench) throttled(ahead time.Duration, change func(*shard.Row)) {
 	b.Write(shardtest.Put(row))
 }
 
-// A flight that can get no slot would wait, read its rows and ask again, for minutes. Its messages
-// wait in the queue instead.
+// If a flight that gets no slot kept its messages, it would wait, read its rows and ask for a slot
+// again, for minutes. So the messages wait in the queue instead.
 func TestAMessageWaitsInTheQueueForASinkThatThrottles(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1), put("b", 1))

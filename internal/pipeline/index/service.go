@@ -31,8 +31,8 @@ func (s *service) readHealth(ctx context.Context) bool {
 	return true
 }
 
-// isProber tries to make this turn the one prober. The condition of the write admits only one
-// flight. The other flights wait until the time of that probe has passed.
+// isProber tries to make this turn the only prober. The condition of the write admits only one
+// flight. The other flights wait until the time of its probe has passed.
 func (s *service) isProber(ctx context.Context, until shard.Micros) bool {
 	a := s.ask(ctx, shard.Probe(s.name, s.now(), until))
 	if a.err != nil {
@@ -89,9 +89,9 @@ func (s *service) lowerPace(ctx context.Context, applied, throttled int, ceiling
 	return a.err == nil
 }
 
-// behindCircuit returns when this flight asks again. The waiting flights are spread over a time as
-// long as the circuit is open. So a sink that returns after hours gets only a part of the flights
-// at a time. The live lane asks before the bulk lane.
+// behindCircuit returns when this flight asks the service again. The waiting flights are spread
+// over a time as long as the circuit is open. So a service that returns after hours gets only a
+// part of the flights at a time. Flights of the live lane ask before flights of the bulk lane.
 func (s *service) behindCircuit(open shard.Micros, level int64) shard.Micros {
 	spread := s.config.Retry.OpenFor(level)
 	if s.lane == flight.Bulk {

@@ -229,7 +229,7 @@ func (f *inflater) begin() error {
 }
 
 // fixed has the code lengths of a block without its own codes: first the code lengths of literals
-// and lengths, then those of distances.
+// and lengths, then the code lengths of distances.
 var fixed = slices.Concat(bytes.Repeat([]byte{8}, 144), bytes.Repeat([]byte{9}, 112), bytes.Repeat([]byte{7}, 24),
 	bytes.Repeat([]byte{8}, 8), bytes.Repeat([]byte{5}, maxDists+2))
 

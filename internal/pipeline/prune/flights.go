@@ -158,7 +158,7 @@ func (p *Pruner) worked(r shard.Row, e flight.Entry, received time.Time) bool {
 	admitted := max(e.Admitted, shard.MicrosOf(received))
 	sign := max(r.BurstStart, r.LeaseUntil, r.LastWrite, admitted)
 	if e.Open() {
-		sign = max(sign, e.Due) // at this time receive found the table unreachable
+		sign = max(sign, e.Due) // an open flight is due when receive finds the table unreachable
 	}
 	if now := shard.MicrosOf(p.Clock.Now()); r.Ahead(now) > 0 {
 		sign = max(r.BurstStart, admitted, e.Due) // ignore times from a clock that was ahead

@@ -79,8 +79,8 @@ func decodeOne(ctx context.Context, in *invocation, sources Decoder, m *queue.Me
 const maxEvents = 4000
 
 // room counts how many more events fit into a batch. Each message may use its share. Larger
-// messages share the remaining room, and the oldest of them always fits. Messages without room are
-// received again, and are older then.
+// messages share the remaining room, and the oldest larger message always fits. Messages without
+// room are received again, and are older then.
 type room struct {
 	batch  []message
 	share  int

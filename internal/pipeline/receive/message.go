@@ -89,8 +89,8 @@ type fault struct {
 	detail string
 }
 
-// faults holds the events of a stage that become dead letters. Their dead letters are sent
-// together, after every event is judged.
+// faults holds the events of a stage that become dead letters. The dead letters are sent together,
+// after every event is judged.
 type faults []fault
 
 func (f *faults) add(p *pending, reason deadletter.Reason, detail string) {

@@ -262,7 +262,7 @@ func (d *Service) sinkOf(f deadletter.Facts) string {
 
 // send removes the marks from the rows, sends the copy, and then marks the dead letters as
 // redriven. If send is killed before the end, the copy is sent again later and judged by version.
-// The first of judged is the dead letter to send. send may leave out some of the others.
+// The first dead letter of judged must be sent. send may leave out other dead letters of judged.
 func (d *Service) send(ctx context.Context, q queue.Queue, out queue.Outgoing, judged []judgement, how How) (Outcome,
 	[]deadletter.Facts, error,
 ) {
