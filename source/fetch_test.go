@@ -94,8 +94,8 @@ func TestAnIDThatCouldLeaveItsPlaceIsRefused(t *testing.T) {
 	}
 }
 
-// TestNoIDLeavesItsSegment reads the address as a server does. It also reads the address as a
-// server that unescapes too often.
+// TestNoIDLeavesItsSegment reads the address as a server does, and also as a server does that
+// unescapes the address too often.
 func TestNoIDLeavesItsSegment(t *testing.T) {
 	t.Parallel()
 	set := sourcetest.New(t, pulled)

@@ -11,8 +11,8 @@ import (
 	"github.com/lullhq/lull/event"
 )
 
-// reserved is the key that sinks add to a document. If a payload has this key, because it was read
-// back from a sink, the key is removed.
+// reserved is the key that sinks add to a document. A payload that was read back from a sink has
+// this key, and lull removes the key.
 const reserved = "_lull"
 
 // tree is a projection: the pointers of a source, as a tree of their tokens. A value keeps its

@@ -151,7 +151,7 @@ func (l *lull) billTurn(s, out flight.State, err error) {
 	}
 }
 
-// packed counts a manifest with this many bytes.
+// packed counts a manifest and its bytes.
 func (m *Meter) packed(bytes int) {
 	m.count(func(c *Counts, _ *price.Usage) {
 		c.Manifests++

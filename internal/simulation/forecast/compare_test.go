@@ -189,7 +189,7 @@ func TestWhatIsWrongIsNamedByField(t *testing.T) {
 	}
 }
 
-// manySinks returns settings with n sinks. A collection has of them.
+// manySinks returns settings with n sinks. One collection is written to as many sinks as of says.
 func manySinks(n, of int) string {
 	var sinks, copies []string
 	for i := range n {

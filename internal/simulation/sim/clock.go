@@ -11,8 +11,8 @@ import (
 // epoch is the time at which every simulation begins.
 var epoch = time.Date(2026, time.January, 5, 8, 0, 0, 0, time.UTC)
 
-// trueClock is the clock of the simulated services. trueClock is always right. Invocations do not
-// sleep with it.
+// trueClock is the clock of the simulated services. trueClock is always right. Its Sleep does not
+// wait, because no invocation sleeps with this clock.
 type trueClock struct{ s *scheduler }
 
 var (

@@ -282,8 +282,8 @@ func (j *Jobbing) complete(s job.State, fail func(rule string)) {
 	}
 }
 
-// refusedCopy reports whether the sink refused a document because of the document. A backfill names
-// such a document.
+// refusedCopy reports whether the lines of a backfill say that the sink refused this document, and
+// that the document was the cause.
 func refusedCopy(s job.State, doc shard.DocID) bool {
 	return slices.ContainsFunc(s.Lines, func(text json.RawMessage) bool {
 		var l operate.BackfillLine

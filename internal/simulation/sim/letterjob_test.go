@@ -105,8 +105,8 @@ func letterWorld(t testing.TB, seed uint64, of func(operate.API, operate.LetterO
 	return w, j
 }
 
-// lettersOf makes the job one of the dead letters of an order, and asks of each that is done that
-// it left none out.
+// lettersOf makes j a job that handles the dead letters of an order. When the job is done,
+// lettersOf checks that the job left out none of these dead letters.
 func (j *Jobbing) lettersOf(w *World, order operate.LetterOrder,
 	of func(operate.API, operate.LetterOrder) operate.LetterJob,
 ) {
@@ -133,8 +133,9 @@ func (j *Jobbing) lettersOf(w *World, order operate.LetterOrder,
 		}
 		for _, f := range parked[s.Begun] {
 			l, there, _ := w.letters.Get(background, f.ID)
-			// SQS may deliver a message twice. The second delivery is parked again after the drop. Or the
-			// event dies again before the drop comes to it, and its first dead letter is parked once more.
+			// SQS may deliver a message twice, and then the second delivery is parked after the
+			// drop. Or the event dies again before it is dropped, and its first dead letter is
+			// parked again.
 			again := w.oracle.events[f.ID].moved >= s.Begun.Sub(epoch)
 			if there && !again && !j.dropped[f.ID] && l.Redrives == f.Redrives && l.Died.Equal(f.Died) {
 				fail(fmt.Sprintf("a %s that is done left nothing out: %s of %s", s.Verb, f.ID, f.Doc))

@@ -20,8 +20,8 @@ import (
 // Loss is a loss of data that only an operator can repair.
 type Loss byte
 
-// The kinds of losses. Each has a page in docs/runbook, and the simulated run follows the steps of
-// the page.
+// The kinds of losses. docs/runbook has a page for each kind of loss, and the simulated operator
+// follows the steps of the page.
 const (
 	TableRestored Loss = iota + 1
 	SinkRestored

@@ -21,8 +21,8 @@ func (o *oracle) raised(l *ledger, row shard.Row) {
 	l.committed = max(l.committed, row.Committed)
 }
 
-// resets removes a version from the oracle's records after an operator has withdrawn it. No
-// invocation may hold a claim of the document then.
+// resets removes a version from the oracle's records after an operator has withdrawn the version.
+// At the time of the reset, no invocation may hold a claim of the document.
 func (o *oracle) resets(l *ledger, old, row shard.Row) {
 	for _, g := range l.grants {
 		if g.alive() && !o.w.beyondGuard {

@@ -324,8 +324,8 @@ func (o *oracle) answered(op sink.Op, g *grant, out sink.Outcome) {
 // waits records that a message may stay invisible for the time d. The run cannot settle earlier.
 func (o *oracle) waits(d time.Duration) { o.lastDue = max(o.lastDue, o.w.now+d) }
 
-// keptAway records that receive may hold messages back for at most this time. After the injected
-// failures have ended, receive has no reason to do so.
+// keptAway records that receive may leave messages invisible in the queue, for the time most at the
+// longest. After the injected failures have ended, receive has no reason to do so.
 func (w *World) keptAway(v *invocation, most time.Duration) {
 	if v.began < w.options.Upstream.Calm {
 		w.oracle.waits(most)

@@ -131,7 +131,7 @@ func TestALostFlightComesBackByItsOwnWindow(t *testing.T) {
 }
 
 // TestADocumentThatNeverStopsHoldsWhatSynthCounts: a document that changes all the time holds its
-// messages until the cap. At the end, all of them are in flight, as synth counts.
+// messages until the cap. At the end, all these messages are in flight, as synth counts.
 func TestADocumentThatNeverStopsHoldsWhatSynthCounts(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
