@@ -30,7 +30,7 @@ const (
 	minApplyDelay     = time.Second      // a sink without versions always applies a little late
 	maxApplyDelay     = 5 * time.Minute
 	maxQuiet          = 15 * time.Minute
-	maxHold           = time.Hour // of maxWait and minInterval, far below the 12 hours of SQS
+	maxHold           = time.Hour // the longest maxWait or minInterval, far below the 12 hours of SQS
 	maxCapacity       = 1_000_000 // units a second; an account's default quota is 40,000 a table
 	minTarget         = 20        // percent: auto scaling's bounds
 	maxTarget         = 90

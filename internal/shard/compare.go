@@ -1,6 +1,7 @@
 package shard
 
-// InSink is what a sink has of a document. The zero InSink means that the sink does not have it.
+// InSink describes the copy of a document in a sink. The zero InSink means that the sink does not
+// have the document.
 type InSink struct {
 	Key   OrderKey
 	Fence Fence // the time of the claim under which the copy was written

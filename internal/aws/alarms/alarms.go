@@ -19,7 +19,7 @@ type Alarm struct {
 	// Of are the metrics that the alarm watches. The alarm adds up several metrics. If Statistic is
 	// Maximum, the alarm uses the greatest value.
 	Of []Metric
-	// Minus are metrics to subtract from Of. Of then has one metric.
+	// Minus are metrics to subtract from Of. If Minus is set, Of has only one metric.
 	Minus     []Metric
 	Statistic string // Sum, Maximum or p99
 	Period    time.Duration

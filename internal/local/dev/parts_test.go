@@ -98,7 +98,7 @@ func (q into) Send(ctx context.Context, out []queue.Outgoing) []error {
 // publish sends messages with the settings of one part, and returns how many each part got.
 func (s *spread) publish(ctx context.Context, bodies ...string) map[int]int {
 	s.t.Helper()
-	from := len(bodies) % len(s.engines) // whichever part's settings are used
+	from := len(bodies) % len(s.engines) // the settings of any part give the same result
 	o := s.engines[from].Operator(nil)
 	o.Others = func(part int) operate.Other {
 		return operate.Other{Queue: func(_ context.Context, _ string, lane flight.Lane) (queue.Queue, error) {

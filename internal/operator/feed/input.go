@@ -133,8 +133,8 @@ type Input interface {
 	Close() error
 }
 
-// All returns the messages of an input, up to its end or the first error. The error is the last
-// element.
+// All returns the messages of an input, up to the end of the input or the first error. An error is
+// the last element of the sequence.
 func All(in Input) iter.Seq2[Timed, error] {
 	return func(yield func(Timed, error) bool) {
 		for {

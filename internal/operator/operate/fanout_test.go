@@ -23,8 +23,8 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// fanOut gives the collection content a second sink, remote, with an engine of its own. What is
-// held, committed or dead under the second ground is that sink's.
+// fanOut adds the sink remote, with a separate engine, to the collection content. Versions that the
+// returned ground holds or commits, and its dead letters, belong to the sink remote.
 func (g *ground) fanOut() (remote *ground) {
 	g.Helper()
 	g.Config.Collections["content"] = config.Collection{Sinks: []string{"search", "remote"}}

@@ -26,7 +26,8 @@ func forgets(ctx context.Context, api operate.API, f operate.Forgetting) (operat
 	return f.Forget(ctx, job.Runner{Store: api.JobStore(), Clock: f.Clock, By: f.By}, api)
 }
 
-// forgetGroup forgets a group and returns what remains of its documents, and of no document.
+// forgetGroup forgets the documents of a group. It returns the result, and the documents that the
+// group still has.
 func (g *ground) forgetGroup(api operate.API, group string) (operate.Forgotten, operate.GroupPage) {
 	g.Helper()
 	all := usecasetest.Must(operate.Group(g.Context(), api, group))(g)
@@ -252,7 +253,7 @@ func TestADocumentThatWasUnknownIsForgottenLater(t *testing.T) {
 	})
 }
 
-// A document of a group leaves it while its job is stopped.
+// A document leaves its group while the job that forgets the group is stopped.
 func TestADocumentThatLeftItsGroupRemains(t *testing.T) {
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		g.Config.Debounce.MinInterval = 0

@@ -176,7 +176,7 @@ func TestASealIsRefusedAfterAnotherProgramTookOver(t *testing.T) {
 				wakes := map[rebuild.Action]string{rebuild.Resume: "versions", rebuild.Abort: "REBUILT"}[action]
 				waited := false
 				seals := false
-				// The machine sleeps before the seal is set. Its timers do not run.
+				// The machine sleeps before the seal is set. While it sleeps, no timer runs.
 				step := func(ctx context.Context, o rebuild.StepOrder) (rebuild.Cursor, bool, error) {
 					seals = o.From.Phase == rebuild.Switching
 					return first.Step(context.WithoutCancel(ctx), o)

@@ -77,16 +77,16 @@ type Progress struct {
 	Drop       bool             `json:"drop,omitempty"`
 	Allow      int              `json:"allow,omitempty"`
 	Rate       float64          `json:"rate,omitempty"`
-	Total      int64            `json:"total"`            // documents of the old index when it began
+	Total      int64            `json:"total"`            // documents of the old index when the rebuild began
 	Done       int64            `json:"done"`             // documents that this phase has copied or compared
 	Passes     int              `json:"passes,omitempty"` // number of comparisons, including the current one
 	Repaired   int64            `json:"repaired"`         // documents that a comparison found to differ
 	Missed     int64            `json:"missed"`           // live writes that did not reach the new index
 	Refused    []Refusal        `json:"refused,omitempty"`
 	Left       int              `json:"left"` // documents that the new index refuses, or that the source left out
-	// With Source, Newer counts the documents that were copied from the index in use. Their rows may
-	// have refused the line of the export, because a newer version was committed. NewerIDs names the
-	// first of these documents.
+	// With Source, Newer counts the documents that were copied from the index in use. Their rows
+	// may have refused the line of the export, because a newer version was committed. NewerIDs
+	// names the first of these documents.
 	Newer    int      `json:"newer,omitempty"`
 	NewerIDs []string `json:"newer_ids,omitempty"`
 	Error    string   `json:"error,omitempty"`
@@ -125,8 +125,8 @@ const (
 	sealLife   = time.Minute
 	switchTime = 20 * time.Second
 	sealMargin = 10 * time.Second
-	// maxNamed is how many of the documents that are left out the progress names. A comparison stops
-	// after maxLeft of them.
+	// maxNamed is how many of the documents that are left out the progress names. A comparison
+	// stops after maxLeft of them.
 	maxNamed = 10
 	maxLeft  = 1000
 	// maxPasses is the largest number of comparisons of one program.

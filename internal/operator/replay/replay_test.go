@@ -146,8 +146,8 @@ func TestAnEventIsSentUnlessItsRowKnowsSomethingNewer(t *testing.T) {
 		"a later one is only pending": {row: func(b *bench, r *shard.Row, _ shard.OrderKey) { r.Pending = b.EventOf(usecasetest.Put("a", 3)).Key }, want: Sent},
 		// An earlier replay sent the event.
 		"it was committed in an earlier run": {row: func(b *bench, r *shard.Row, k shard.OrderKey) { r.Committed = inRun(b.T, k, before) }, want: Sent},
-		// A resync wrote the version again with the present content of its page. If the replay sent the
-		// old content in a later run, the old content would win.
+		// A resync wrote the version again with the present content of its page. If the replay sent
+		// the old content in a later run, the old content would win.
 		"its version with the content of a resync": {
 			row: func(b *bench, r *shard.Row, _ shard.OrderKey) {
 				r.Committed = inRun(b.T, b.EventOf(other2).Key, before)
@@ -351,7 +351,7 @@ func TestADocumentThatMovedIsSentToItsPartAndJudgedByTheRowThere(t *testing.T) {
 		message := func(records ...string) string { return `{"Records":[` + strings.Join(records, ",") + "]}" }
 		b.archived(time.Now(), message(changed(ours[0], 1)), message(changed(moved[0], 1), changed(moved[1], 1)),
 			message(changed(moved[2], 1)),                       // its row has a newer version
-			message(changed(moved[2], 1), changed(moved[3], 1)), // the first of them is newer
+			message(changed(moved[2], 1), changed(moved[3], 1)), // the first row has a newer version
 			message(changed(ours[1], 1), changed(moved[4], 1)))  // of two parts
 		newer := set.Decode(queue.Message{Body: message(changed(moved[2], 2))})[0].Event
 		usecasetest.Must(there.Write(b.Context(), shardtest.Put(shard.Row{

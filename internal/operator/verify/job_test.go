@@ -133,8 +133,8 @@ func (l leaving) SaveJob(ctx context.Context, s job.Lease) error {
 	return l.call(l.all.SaveJob(ctx, s))
 }
 
-// apply writes an event to the row and the sink, as index does. The time of the write is ago before
-// now.
+// apply writes an event to the row and the sink, as index does. The argument ago says how long
+// before now the event was written.
 func (b *bench) apply(body string, ago time.Duration) {
 	b.Helper()
 	e, at := b.EventOf(body), time.Now().Add(-ago)
@@ -366,8 +366,8 @@ func (b *bench) continued(o verify.Order, calls int, want *verify.Result) bool {
 		*want = res
 		return whole
 	}
-	// A step may repair documents before its program is stopped. The repeated step finds no difference
-	// there.
+	// A step may repair documents before its program is stopped. The repeated step finds no
+	// difference there.
 	if res.Documents != want.Documents || res.Rows != want.Rows || res.InMotion != 0 ||
 		res.Remaining != want.Remaining ||
 		!o.Repair && !maps.Equal(res.Drift, want.Drift) {
