@@ -63,11 +63,11 @@ func (o *layout) aboveAll(v shard.Version) bool {
 	return of > 0 && above == of
 }
 
-// longVersions reports whether a source reads DynamoDB Streams, whose sequence numbers have 21 to
-// 40 digits.
+// longVersions reports whether a source has versions of more than maxDigits: the sequence numbers
+// of DynamoDB Streams have 21 to 40 digits, and the positions that Debezium sends have at least 21.
 func (o *layout) longVersions() bool {
 	for _, s := range o.Config.Sources {
-		if s.Kind == "dynamodb-stream" {
+		if s.Kind == "dynamodb-stream" || s.Kind == "debezium" {
 			return true
 		}
 	}

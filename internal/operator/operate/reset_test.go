@@ -253,3 +253,19 @@ func TestExplainSaysThatACommittedVersionIsFarAhead(t *testing.T) {
 		}
 	}
 }
+
+// A counter has 20 digits at most. The positions of two sources have more, and are not absurd.
+func TestLongVersionsOfASourceAreNotFarAhead(t *testing.T) {
+	t.Parallel()
+	for kind, far := range map[string]bool{"native": true, "debezium": false, "dynamodb-stream": false} {
+		g := setup(t)
+		s := g.Config.Sources["native"]
+		s.Kind, s.MaxVersion = kind, strings.Repeat("9", 40)
+		g.Config.Sources["native"] = s
+		g.commit(g.hold("f", strings.Replace(put("a", 7), `"7"`, `"`+strings.Repeat("7", 21)+`"`, 1)), `{}`)
+		x, err := g.API().Explain(t.Context(), "content#a")
+		if err != nil || (x.State == operate.StateFarAhead) != far {
+			t.Errorf("a version of 21 digits, source %s: explained as %s, %q, %v", kind, x.State, x.Sentence, err)
+		}
+	}
+}
