@@ -195,7 +195,7 @@ func resetCases() []Case {
 	), cases(reset(twice), twice,
 		allowed("twice: both versions are remembered", with(done, taken(k2, k3))),
 	), cases(reset(tombstone), tombstone,
-		allowed("of a tombstone, whose version is not remembered: the document may be forgotten again", with(done, taken())),
+		allowed("of a tombstone, whose version is not remembered: the document may be forgotten again", with(done, taken(), dead(""))),
 	), cases(shard.Reset(base, k3, now), base,
 		refused("to a version above the committed one"),
 	), cases(shard.Reset(base, k2, now), base,
