@@ -126,7 +126,7 @@ func checkSourceLines(c *Config, f *checker, s namedSource) {
 	switch {
 	case name == "":
 	case !exists:
-		f.fault(s.path, name, "is not a source", "write the name of a source in sources, or add this source there")
+		f.fault(s.path, name, "is not a source", "write the name of one under sources, or add it there")
 	case of.Lines() != "":
 		f.fault(s.path, name, "is a source whose messages name objects of many lines",
 			"name the source that decodes one line")
