@@ -288,6 +288,7 @@ func liveQueues(ctx context.Context, t *target, account aws.Config, f *bridgeFla
 	if _, ok := cfg.Sinks[sink]; !ok {
 		return nil, fmt.Errorf("--to %s: the settings have no such sink", sink)
 	}
+	client := awssqs.NewFromConfig(account)
 	urls = map[int][]string{}
 	for part := 1; part <= cfg.Parts.Of; part++ {
 		at := cfg
@@ -295,7 +296,7 @@ func liveQueues(ctx context.Context, t *target, account aws.Config, f *bridgeFla
 			at = cfg.InPart(part)
 		}
 		for _, name := range cfg.Companions(sink) {
-			url, err := queueURL(ctx, awssqs.NewFromConfig(account), at, names.Of(at).Queue(name, lane))
+			url, err := queueURL(ctx, client, at, names.Of(at).Queue(name, lane))
 			if err != nil {
 				return nil, err
 			}

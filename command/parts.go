@@ -20,34 +20,40 @@ import (
 	"github.com/lullhq/lull/internal/terminal"
 )
 
-// otherParts reaches the stacks of the other parts, in the same account and region. It looks for a
-// queue when it is used first, because most commands need none of them.
+// otherParts reaches the stacks of the other parts, in the same account and region. It makes the
+// clients of a part when it is used first, because most commands need none of them.
 func otherParts(a aws.Config, cfg *config.Config) func(part int) operate.Other {
 	if !cfg.Parts.Spread() {
 		return nil
 	}
-	client, found := awssqs.NewFromConfig(a), map[string]queue.Queue{}
+	client := awssqs.NewFromConfig(a)
+	others := make([]func() operate.Other, cfg.Parts.Of)
+	for i := range others {
+		others[i] = sync.OnceValue(func() operate.Other { return otherPart(a, client, cfg.InPart(i+1)) })
+	}
+	return func(part int) operate.Other { return others[part-1]() }
+}
+
+// otherPart reaches the stack with these settings. It looks for a queue when it is used first.
+func otherPart(a aws.Config, client *awssqs.Client, other *config.Config) operate.Other {
 	var mu sync.Mutex
-	return func(part int) operate.Other {
-		other := cfg.InPart(part)
-		n := names.Of(other)
-		return operate.Other{
-			Shards: dynamodb.New(a, n.Table()),
-			Queue: func(ctx context.Context, sink string, lane flight.Lane) (queue.Queue, error) {
-				mu.Lock()
-				defer mu.Unlock()
-				name := n.Queue(sink, lane)
-				if q, ok := found[name]; ok {
-					return q, nil
-				}
-				url, err := queueURL(ctx, client, other, name)
-				if err != nil {
-					return nil, err
-				}
-				found[name] = sqs.New(a, url)
-				return found[name], nil
-			},
-		}
+	n, found := names.Of(other), map[string]queue.Queue{}
+	return operate.Other{
+		Shards: dynamodb.New(a, n.Table()),
+		Queue: func(ctx context.Context, sink string, lane flight.Lane) (queue.Queue, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			name := n.Queue(sink, lane)
+			if q, ok := found[name]; ok {
+				return q, nil
+			}
+			url, err := queueURL(ctx, client, other, name)
+			if err != nil {
+				return nil, err
+			}
+			found[name] = sqs.New(a, url)
+			return found[name], nil
+		},
 	}
 }
 
