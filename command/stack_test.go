@@ -330,12 +330,12 @@ func TestAListOfAnUnknownCollectionNamesTheKnownOnes(t *testing.T) {
 	t.Parallel()
 	file := settings(t, "\nsources: {cms: {kind: native}}\ncollections: {content: {}, pages: {}}\ndefaultCollection: content")
 	s := start(t, nil, "--config", file, "--local")
-	const note = `No document of collection "contents" is known. The settings name the collections content, pages.`
+	const note = `The settings name no collection "contents". They name content, pages.`
 	if got := s.ask("list", "--collection", "contents"); got.code != exitOK || !strings.Contains(got.errors, note) {
 		t.Errorf("a misspelt collection: got %+v, want the note %q", got, note)
 	}
 	s.ask("list", "--cursor", "zzz").want(t, "an invented cursor", exitUsage, `cursor "zzz": want the cursor that`)
-	if got := s.ask("list", "--collection", "pages"); strings.Contains(got.errors, "No document") {
+	if got := s.ask("list", "--collection", "pages"); strings.Contains(got.errors, "The settings name") {
 		t.Errorf("a collection of the settings: %+v, want no note", got)
 	}
 }

@@ -8,9 +8,6 @@ import (
 	"github.com/lullhq/lull/internal/terminal"
 )
 
-// maxWhy is how many bytes of the reason of a pause the stack keeps.
-const maxWhy = 200
-
 // pauseRoutes returns the requests that stop and restart the writes to a sink.
 //
 //	POST /console/sink/pause    {"sink", "why"}: nothing is claimed for the sink from then on
@@ -39,6 +36,6 @@ func (c *console) pause(do func(context.Context, operate.PauseOrder) (operate.Pa
 		case reason && q.Why == "":
 			return nil, badf("why is missing: give a reason for those who find the sink paused")
 		}
-		return do(r.Context(), operate.PauseOrder{Sink: q.Sink, Why: terminal.Line(clipped(q.Why, maxWhy)), By: c.By})
+		return do(r.Context(), operate.PauseOrder{Sink: q.Sink, Why: terminal.Line(q.Why), By: c.By})
 	})
 }

@@ -113,8 +113,8 @@ func (o *catalog) Documents(ctx context.Context, f DocumentFilter) (DocumentPage
 	}
 	if known := slices.Sorted(maps.Keys(l.o.Config.Collections)); f.Collection != "" && f.Cursor == "" &&
 		len(l.page.Documents) == 0 && len(known) > 0 && !slices.Contains(known, string(f.Collection)) {
-		l.page.Notes = append(l.page.Notes, fmt.Sprintf("No document of collection %q is known. The settings name the "+
-			"collections %s.", f.Collection, strings.Join(known, ", ")))
+		l.page.Notes = append(l.page.Notes, fmt.Sprintf("The settings name no collection %q. They name %s.",
+			f.Collection, strings.Join(known, ", ")))
 	}
 	if err := l.hold(ctx); err != nil {
 		return l.page, err
@@ -138,7 +138,6 @@ type lister struct {
 	limit   int
 	page    DocumentPage
 	flights map[flight.ID][]heldEntry // the entries of the flights that were read; nil for a flight that has ended
-	health  map[string]shard.Row      // the health rows that were read, by sink
 	letters map[shard.DocID][]Letter  // the dead letters that were read
 	planned map[shard.DocID][]ScheduledEvent
 	listed  []evidence // one for each document of the page, in the same order
@@ -203,28 +202,28 @@ func (l *lister) add(r shard.Row) {
 
 // explain says of each document of the page why it is not fresh.
 func (l *lister) explain(ctx context.Context) error {
-	l.health = map[string]shard.Row{}
-	var ids []shard.DocID
+	var ids []shard.DocID // the health rows of the sinks for which a document waits
 	for i := range l.listed {
-		name := l.o.Config.SinkOf(l.listed[i].row.Doc)
-		if _, known := l.health[name]; !known && l.page.Documents[i].State == StateWaiting {
-			l.health[name], ids = shard.Row{}, append(ids, shard.HealthRow(name))
+		id := shard.HealthRow(l.o.Config.SinkOf(l.listed[i].row.Doc))
+		if l.page.Documents[i].State == StateWaiting && !slices.Contains(ids, id) {
+			ids = append(ids, id)
 		}
 	}
+	health := map[shard.DocID]shard.Row{}
 	if len(ids) > 0 {
 		rows, err := l.o.Shards.Read(ctx, ids, shard.Eventual)
 		if err != nil {
 			return fmt.Errorf("read the health of the sinks: %w", err)
 		}
-		for name := range l.health {
-			l.health[name] = rows[slices.Index(ids, shard.HealthRow(name))]
+		for i, id := range ids {
+			health[id] = rows[i]
 		}
 	}
 	for i := range l.listed {
 		e, d := &l.listed[i], &l.page.Documents[i]
 		state := d.State
 		if state == StateWaiting {
-			e.health = l.health[l.o.Config.SinkOf(e.row.Doc)]
+			e.health = health[shard.HealthRow(l.o.Config.SinkOf(e.row.Doc))]
 			e.at(l.now, l.o.Config.Retry)
 			for _, h := range l.flights[flight.ID(e.row.Flight)] {
 				if h.Doc == e.row.Doc {

@@ -124,9 +124,7 @@ func (l *lister) plan(items []schedule.Item) (docs []shard.DocID) {
 		if len(l.planned[it.Doc]) == 0 {
 			docs = append(docs, it.Doc)
 		}
-		l.planned[it.Doc] = append(l.planned[it.Doc], ScheduledEvent{
-			Version: it.Key.VersionText(), OrderKey: it.Key.String(), NotBefore: it.NotBefore, MessageID: it.MessageID,
-		})
+		l.planned[it.Doc] = append(l.planned[it.Doc], asScheduled(it))
 	}
 	return docs
 }

@@ -202,15 +202,18 @@ func (o *plans) scheduled(ctx context.Context, key shard.DocID) (list []Schedule
 			return nil, false, fmt.Errorf("list scheduled events: %w", err)
 		}
 		for _, it := range items {
-			list = append(list, ScheduledEvent{
-				Version: it.Key.VersionText(), OrderKey: it.Key.String(), NotBefore: it.NotBefore,
-				MessageID: it.MessageID,
-			})
+			list = append(list, asScheduled(it))
 		}
 		if next == "" || len(list) >= maxCount || pages == maxPages {
 			return list, next != "", nil
 		}
 		cursor = next
+	}
+}
+
+func asScheduled(it schedule.Item) ScheduledEvent {
+	return ScheduledEvent{
+		Version: it.Key.VersionText(), OrderKey: it.Key.String(), NotBefore: it.NotBefore, MessageID: it.MessageID,
 	}
 }
 
