@@ -66,6 +66,7 @@ func publish(r *http.Request, api operate.API, e *dev.Engine) (any, error) {
 	}
 	var read, sent, refused int
 	var first operate.Refusal
+	var failed error // of the stack; other errors are faults of the request
 	err = feed.Batches(r.Context(), feed.Request(body), operate.PublishBatch, func(batch []queue.Outgoing) error {
 		for i := range batch {
 			feed.Mark(&batch[i], source, "")
@@ -77,10 +78,12 @@ func publish(r *http.Request, api operate.API, e *dev.Engine) (any, error) {
 			first = done.Refused[0]
 			first.Message += read + 1
 		}
-		read, sent, refused = read+len(batch), sent+done.Messages, refused+len(done.Refused)
+		read, sent, refused, failed = read+len(batch), sent+done.Messages, refused+len(done.Refused), err
 		return err
 	})
 	switch {
+	case failed != nil:
+		return nil, fmt.Errorf("%w (%d messages were sent)", failed, sent)
 	case err != nil:
 		return nil, console.Problemf(http.StatusBadRequest, "message %d: %v (%d messages before it were sent)", read+1, err, sent)
 	case refused > 0:
