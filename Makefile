@@ -37,7 +37,7 @@ SIMTIME ?= 10m
 RACECOUNT ?=
 
 sources := $(wildcard cmd command e2e event examples functions infra internal setting sink source tools)
-scripts := $(wildcard .ci/run .ci/stages e2e/*.sh localstack/*.sh localstack/*/*.sh)
+scripts := $(wildcard .ci/run .ci/stages e2e/*.sh examples/*/run localstack/*.sh localstack/*/*.sh)
 
 # make dies of Ctrl-C whatever the command answers, because a terminal sends the signal to both. With job control the
 # terminal belongs to the command alone, whose exit code is make's then.
@@ -105,6 +105,14 @@ test-example: ## Build the example module with kinds of its own, and run lull's 
 .PHONY: test-vertex
 test-vertex: ## Run the sink of Vertex AI Search against a server made from Google's definition
 	cd examples/vertex && go vet ./... && go test ./...
+
+.PHONY: cms
+cms: ## Run the example of a CMS: write at http://127.0.0.1:8080, search at its /search, and see lull at :7070
+	examples/cms/run
+
+.PHONY: test-cms
+test-cms: ## Save, search and delete articles of the example CMS with a real `lull dev`
+	cd examples/cms && go vet ./... && go test -count=1 ./...
 
 .PHONY: test-senders
 test-senders: ## Run the senders in TypeScript and Python against a stub of SQS, and decode what they send
@@ -235,6 +243,7 @@ lint-tidy:
 	cd tools && go mod tidy -diff
 	cd examples/outoftree && go mod tidy -diff
 	cd examples/vertex && go mod tidy -diff
+	cd examples/cms && go mod tidy -diff
 
 # Decision records are numbered once and listed.
 .PHONY: lint-docs
@@ -355,7 +364,7 @@ clean: ## Remove what was built; what the end-to-end tests installed stays
 
 .PHONY: ci
 ci: ## What CI runs: lint, tests, race, builds, end to end
-	E2E_SHORT=yes .ci/stages lint test test-docs test-console test-example test-vertex faults race sizes reproducible lint-template e2e e2e-iam
+	E2E_SHORT=yes .ci/stages lint test test-docs test-console test-example test-vertex test-cms faults race sizes reproducible lint-template e2e e2e-iam
 
 # Each part takes an hour at most on two cores, and is ended then; the nightly workflow runs them side by side.
 within_an_hour := .ci/stages --all --within 60
