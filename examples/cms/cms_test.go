@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 // is called.
 func startLull(t *testing.T, at, data string) (stop func()) {
 	t.Helper()
-	cmd := exec.Command(program, "dev", "--local", "--config", "lull.yaml", "--data", data, "--listen", at)
+	cmd := exec.Command(program, "dev", "--local", "--config", "lull.yaml", "--data", data, "--listen", at, "--speed", "10")
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
