@@ -58,8 +58,12 @@ func (l *Lull) alarm(scope constructs.Construct, subject, name string, a alarms.
 	if a.Below {
 		props.ComparisonOperator, props.TreatMissingData = jsii.String("LessThanThreshold"), jsii.String("breaching")
 	}
-	if l.props.AlarmTopic != nil {
-		actions := []any{l.props.AlarmTopic.TopicArn()}
+	topic := l.props.AlarmTopic
+	if a.Ticket() && l.props.TicketTopic != nil {
+		topic = l.props.TicketTopic
+	}
+	if topic != nil {
+		actions := []any{topic.TopicArn()}
 		props.AlarmActions, props.OkActions = &actions, &actions
 	}
 	setMetrics(a, props)

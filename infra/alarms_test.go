@@ -177,10 +177,35 @@ func TestAlarmsOnServicesNameWhatIsThere(t *testing.T) {
 				t.Errorf("alarm %s: %v returns nothing", name, q)
 			}
 		}
-		s.same(t, name, r, map[string]any{"AlarmActions": []any{alarmARN}, "OKActions": []any{alarmARN}})
 	}
 	if watched < 20 {
 		t.Errorf("watched %d dimensions: the test looks in the wrong place", watched)
+	}
+}
+
+// An alarm notifies the topic that the runbook's table names.
+func TestEachAlarmPagesOrMakesATicket(t *testing.T) {
+	t.Parallel()
+	index, err := os.ReadFile(filepath.Join(runbook, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := stackOf(t, fullStack)
+	seen := make(map[string]bool)
+	for _, r := range s.all("AWS::CloudWatch::Alarm") {
+		_, page, _ := strings.Cut(word(r.Properties["AlarmDescription"]), "See docs/runbook/")
+		page = strings.TrimSuffix(page, ".md.")
+		_, row, _ := strings.Cut(string(index), "("+page+".md) | ")
+		notifies, _, _ := strings.Cut(row, " |")
+		topic := map[string]string{"page": alarmARN, "ticket": ticketARN}[notifies]
+		if topic == "" {
+			t.Errorf("docs/runbook/README.md says that %s notifies %q, want page or ticket", page, notifies)
+		}
+		s.same(t, page, r, map[string]any{"AlarmActions": []any{topic}, "OKActions": []any{topic}})
+		seen[notifies] = true
+	}
+	if len(seen) != 2 {
+		t.Errorf("the alarms notify %v, want both kinds", seen)
 	}
 }
 

@@ -168,6 +168,7 @@ const (
 	functionARN = "arn:aws:lambda:eu-west-1:111122223333:function:embed:live"
 	topicARN    = "arn:aws:sns:eu-west-1:111122223333:published"
 	alarmARN    = "arn:aws:sns:eu-west-1:111122223333:alarms"
+	ticketARN   = "arn:aws:sns:eu-west-1:111122223333:tickets"
 	bucketARN   = "arn:aws:s3:::incoming"
 	readKeyARN  = "arn:aws:kms:eu-west-1:111122223333:key/99999999-2222-3333-4444-555555555555"
 	itemsARN    = "arn:aws:dynamodb:eu-west-1:111122223333:table/items/stream/2026-11-20T00:00:00.000"
@@ -250,9 +251,10 @@ func fullProps(stack awscdk.Stack) *Props {
 		Vpc: &Vpc{SubnetIDs: []string{"subnet-a", "subnet-b"}, SecurityGroupIDs: []string{"sg-a"}},
 		Key: awskms.Key_FromKeyArn(stack, jsii.String("Key"),
 			jsii.String("arn:aws:kms:eu-west-1:111122223333:key/11111111-2222-3333-4444-555555555555")),
-		Operators:  awsiam.NewArnPrincipal(jsii.String("arn:aws:iam::111122223333:role/support")),
-		Thresholds: map[string]float64{"live-age": 1200},
-		AlarmTopic: awssns.Topic_FromTopicArn(stack, jsii.String("Alarms"), jsii.String(alarmARN)),
+		Operators:   awsiam.NewArnPrincipal(jsii.String("arn:aws:iam::111122223333:role/support")),
+		Thresholds:  map[string]float64{"live-age": 1200},
+		AlarmTopic:  awssns.Topic_FromTopicArn(stack, jsii.String("Alarms"), jsii.String(alarmARN)),
+		TicketTopic: awssns.Topic_FromTopicArn(stack, jsii.String("Tickets"), jsii.String(ticketARN)),
 	}
 }
 

@@ -64,6 +64,9 @@ type Props struct {
 	// AlarmTopic gets a message when an alarm goes off and when it ends. With the default nil,
 	// alarms are only visible in CloudWatch.
 	AlarmTopic awssns.ITopic
+	// TicketTopic gets the alarms that can wait for the next working day, in place of AlarmTopic.
+	// docs/runbook says which these are. With the default nil, AlarmTopic gets them.
+	TicketTopic awssns.ITopic
 	// Thresholds replace the thresholds of alarms. The key is the alarm's name without stack and
 	// sink, such as freshness or live-age. docs/runbook says the unit of each threshold. The
 	// defaults follow from the promises of the design.

@@ -130,6 +130,9 @@ func (p *Props) references() []reference {
 	if p.AlarmTopic != nil {
 		add("AlarmTopic", *p.AlarmTopic.TopicArn(), reach.AlarmTopic)
 	}
+	if p.TicketTopic != nil {
+		add("TicketTopic", *p.TicketTopic.TopicArn(), reach.AlarmTopic)
+	}
 	return all
 }
 

@@ -11,6 +11,7 @@ import (
 var kinds = map[option]reach.Kind{
 	optTopics: reach.Topic, optBus: reach.Bus, optSenders: reach.Sender, optBuckets: reach.Bucket,
 	optStreams: reach.Stream, optKey: reach.Key, optOperators: reach.Person, optAlarmTopic: reach.AlarmTopic,
+	optTicketTopic: reach.AlarmTopic,
 }
 
 // refer reports a value that is not an ARN of the option's kind, or that a stack in this

@@ -234,6 +234,11 @@ func arnFields() []arnField {
 			name: "AlarmTopic", form: sns, accepted: others, says: toAlarms,
 			set: func(p *infra.Props, arn string) { p.AlarmTopic = aTopic{arn: arn} },
 		},
+		{name: optTicketTopic.env, form: sns, accepted: others, says: toAlarms},
+		{
+			name: "TicketTopic", form: sns, accepted: others, says: toAlarms,
+			set: func(p *infra.Props, arn string) { p.TicketTopic = aTopic{arn: arn} },
+		},
 		{
 			name: "sinks.<name>.auth.secretARN", form: secret, accepted: others, says: toSecrets,
 			set: ofSink(func(s *config.Sink, arn string) {

@@ -89,7 +89,11 @@ var (
 		"LULL_OPERATORS", "operators", "",
 		"the ARN of the principal that may assume the command line's roles; otherwise the account decides",
 	}
-	optAlarmTopic = option{"LULL_ALARM_TOPIC", "alarmTopic", "", "the ARN of an SNS topic that alarms are sent to"}
+	optAlarmTopic  = option{"LULL_ALARM_TOPIC", "alarmTopic", "", "the ARN of an SNS topic that alarms are sent to"}
+	optTicketTopic = option{
+		"LULL_TICKET_TOPIC", "ticketTopic", "",
+		"the ARN of an SNS topic for alarms that can wait for the next working day; otherwise LULL_ALARM_TOPIC",
+	}
 	optThresholds = option{
 		"LULL_ALARM_THRESHOLDS", "alarmThresholds", "",
 		"thresholds of alarms, such as freshness=120000,live-age=1200, in the units of docs/runbook",
@@ -122,7 +126,7 @@ var (
 var allOptions = []option{
 	optConfig, optDist, optRelease, optReleaseSum, optReleaseURL, optTemplate, optArchitecture,
 	optTopics, optBus, optSources, optSenders, optBuckets, optStreams, optSinkARNs, optSubnets, optGroups,
-	optKey, optReadKeys, optOperators, optAlarmTopic, optThresholds, optConcurrency,
+	optKey, optReadKeys, optOperators, optAlarmTopic, optTicketTopic, optThresholds, optConcurrency,
 	optWarm, optFeedParallel, optLogLevel, optProtect, optStateOnly, optEphemeral, optPlainHTTP,
 }
 
@@ -143,7 +147,8 @@ type options struct {
 	upstreams                []target
 	bus                      string
 	sources, subnets, groups []string
-	key, operators, topic    string
+	key, operators           string
+	topic, ticketTopic       string // of alarms
 }
 
 // target is an upstream, and the sink and lane to which it sends.
@@ -194,7 +199,7 @@ func read(lookup func(string) (string, bool)) (*options, error) {
 		upstreams: slices.Concat(r.targets(optTopics), r.targets(optSenders), r.targets(optBuckets),
 			r.targets(optStreams)),
 		bus: r.get(optBus), sources: r.list(optSources), key: r.get(optKey), operators: r.get(optOperators),
-		topic: r.get(optAlarmTopic), subnets: r.list(optSubnets), groups: r.list(optGroups),
+		topic: r.get(optAlarmTopic), ticketTopic: r.get(optTicketTopic), subnets: r.list(optSubnets), groups: r.list(optGroups),
 	}
 	if o.props.AssetDir == "" && o.props.Release.Version == "" && release.Own() == "" {
 		o.props.AssetDir = "dist"
@@ -240,6 +245,7 @@ func (o *options) check(r *reader) {
 	r.refer(optKey, o.env, o.key)
 	r.refer(optOperators, o.env, o.operators)
 	r.refer(optAlarmTopic, o.env, o.topic)
+	r.refer(optTicketTopic, o.env, o.ticketTopic)
 }
 
 // complete turns the options into CDK constructs.
@@ -280,6 +286,9 @@ func (o *options) complete(stack constructs.Construct) {
 	}
 	if o.topic != "" {
 		p.AlarmTopic = awssns.Topic_FromTopicArn(stack, jsii.String("AlarmTopic"), jsii.String(o.topic))
+	}
+	if o.ticketTopic != "" {
+		p.TicketTopic = awssns.Topic_FromTopicArn(stack, jsii.String("TicketTopic"), jsii.String(o.ticketTopic))
 	}
 }
 

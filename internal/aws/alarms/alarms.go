@@ -31,6 +31,18 @@ type Alarm struct {
 	Below bool
 }
 
+// tickets are the alarms that can wait for the next working day: nothing becomes worse until then,
+// or another alarm goes off if it does.
+var tickets = map[string]bool{
+	"archive-lost": true, "blocked-by-unknown": true, "bulk-age": true, "dead-age": true, "dead-kept": true,
+	"dead-letters": true, "drift": true, "flights-failed": true, "function-errors": true, "lease-lost": true,
+	"outage-writes": true, "prune-idle": true, "returned": true,
+	"table-throttled": true, "throttles": true,
+}
+
+// Ticket reports whether the alarm can wait for the next working day. Other alarms page somebody.
+func (a Alarm) Ticket() bool { return tickets[a.Kind] }
+
 const (
 	// Period is the period of most alarms. Period is also the time that one point in the graphs of
 	// the dashboard covers.
