@@ -16,6 +16,45 @@ import (
 	"github.com/lullhq/lull/internal/deploy/names"
 )
 
+// Costs are split by the tags of stack and sink.
+func TestEveryResourceThatCostsHasTags(t *testing.T) {
+	t.Parallel()
+	s := stackOf(t, fullStack)
+	tags := func(list any) map[string]string {
+		found := make(map[string]string)
+		for _, tag := range items(list) {
+			found[word(dig(tag, "Key"))] = word(dig(tag, "Value"))
+		}
+		return found
+	}
+	perSink := 0
+	for id, r := range s.Resources {
+		got := tags(r.Properties["Tags"])
+		switch r.Type {
+		case "AWS::DynamoDB::GlobalTable":
+			got = tags(dig(items(r.Properties["Replicas"])[0], "Tags"))
+		case "AWS::Pipes::Pipe": // its tags are a map
+			got = map[string]string{stackTag: word(dig(r.Properties["Tags"], stackTag)), sinkTag: word(dig(r.Properties["Tags"], sinkTag))}
+		case "AWS::CloudWatch::Alarm", "AWS::Lambda::Function", "AWS::Logs::LogGroup", "AWS::S3::Bucket", "AWS::SQS::Queue",
+			"AWS::StepFunctions::StateMachine":
+		default:
+			continue
+		}
+		if got[stackTag] != fullStack {
+			t.Errorf("%s %s has the tags %v, want %s=%s", r.Type, id, got, stackTag, fullStack)
+		}
+		if strings.Contains(id, "Sink") && r.Type == "AWS::SQS::Queue" {
+			perSink++
+			if name := s.text(r.Properties["QueueName"]); got[sinkTag] == "" || !strings.Contains(name, "-"+got[sinkTag]+"-") {
+				t.Errorf("the queue %s has the tag %s=%s", name, sinkTag, got[sinkTag])
+			}
+		}
+	}
+	if perSink == 0 {
+		t.Error("no queue of a sink was found")
+	}
+}
+
 func TestFunctionsAreDeployedAsTheSettingsSay(t *testing.T) {
 	t.Parallel()
 	s := stackOf(t, plainStack)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsdynamodb"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awss3"
 	"github.com/aws/constructs-go/constructs/v10"
@@ -40,6 +41,7 @@ func NewLull(scope constructs.Construct, id string, props *Props) *Lull {
 		panic(fmt.Errorf("lull cannot be deployed:\n%w", err))
 	}
 	l := &Lull{Construct: constructs.NewConstruct(scope, jsii.String(id)), Sinks: make(map[string]*Sink), props: props}
+	l.tag(l.Construct, stackTag, props.Config.Stack)
 	l.Table = newTable(l.Construct, props)
 	l.Bucket = newBucket(l.Construct, props)
 	var code assets
@@ -76,6 +78,18 @@ func NewLull(scope constructs.Construct, id string, props *Props) *Lull {
 	l.newDashboard()
 	l.newOutputs()
 	return l
+}
+
+// The tags of all resources. A bill can be split by them, if they are activated as tags for the
+// allocation of costs.
+const (
+	stackTag = "lull:stack"
+	sinkTag  = "lull:sink" // of the resources that belong to one sink
+)
+
+// tag adds a tag to all resources of a construct that take tags.
+func (l *Lull) tag(of constructs.Construct, key, value string) {
+	awscdk.Tags_Of(of).Add(&key, &value, nil)
 }
 
 // raw returns the CloudFormation resource of a construct, which has properties that the construct

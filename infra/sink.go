@@ -37,6 +37,7 @@ func newSink(l *Lull, name string, code assets) *Sink {
 		Functions: make(map[names.Function]*Deployed),
 		Machines:  make(map[config.FlightKind]awsstepfunctions.CfnStateMachine),
 	}
+	l.tag(s.scope, sinkTag, name)
 	s.Queues = newQueues(s.scope, l.props, name)
 	if l.props.StateOnly {
 		return s

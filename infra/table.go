@@ -56,6 +56,8 @@ func newTable(scope constructs.Construct, p *Props) awsdynamodb.ITableV2 {
 		DynamoStream:       p.stream(),
 		DeletionProtection: jsii.Bool(p.Protect),
 		RemovalPolicy:      p.removal(),
+		// The tags of the construct do not reach a TableV2.
+		Tags: &[]*awscdk.CfnTag{{Key: jsii.String(stackTag), Value: &p.Config.Stack}},
 	})
 }
 
