@@ -87,9 +87,12 @@ const (
 	sinkTag  = "lull:sink" // of the resources that belong to one sink
 )
 
-// tag adds a tag to all resources of a construct that take tags.
+// tag adds a tag to all resources of a construct that take tags. Not all regions take a tag of a
+// dashboard.
 func (l *Lull) tag(of constructs.Construct, key, value string) {
-	awscdk.Tags_Of(of).Add(&key, &value, nil)
+	awscdk.Tags_Of(of).Add(&key, &value, &awscdk.TagProps{
+		ExcludeResourceTypes: jsii.Strings("AWS::CloudWatch::Dashboard"),
+	})
 }
 
 // raw returns the CloudFormation resource of a construct, which has properties that the construct
