@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -28,10 +29,13 @@ For everybody who runs ` + "`lull`" + `. The commands themselves write this page
 - A command that changes a deployed stack writes a line of JSON with ` + "`\"audit\":true`" + ` to standard
   error: keep it with your tickets.
 - A duration is a number with ms, s, m or h: 500ms, 5s, 1h30m.
-- A KEY is ` + "`<collection>#<id>`" + `. Quote it: a shell takes # for a comment.
+- A KEY is ` + "`<collection>#<id>`" + `, and ` + "`<collection>@<sink>#<id>`" + ` names one of several sinks. Quote
+  it: a shell takes # for a comment.
+- Messages are NDJSON, one a line, or the *.json files of a folder. ` + "`{\"after_ms\": 1500, \"body\": …}`" + `
+  is a timed message: ` + "`lull dev`" + ` and ` + "`lull simulate`" + ` send its body that long after the start.
 
 ` + codesTable() + `
-The commands below say what the codes mean for them.
+` + "`lull COMMAND --help`" + ` says more of each command: its rules, and all of its exit codes.
 
 ## Which stack
 
@@ -69,6 +73,7 @@ func document() string {
 	root := tree()
 	var b strings.Builder
 	b.WriteString(docHead)
+	seen := map[string]string{}
 	fmt.Fprintf(&b, "```text\n%s```\n", root.PersistentFlags().FlagUsagesWrapped(columns))
 	for _, group := range root.Groups() {
 		fmt.Fprintf(&b, "\n## %s\n", strings.TrimSuffix(group.Title, ":"))
@@ -80,31 +85,60 @@ func document() string {
 			if top.GroupID != group.ID {
 				continue
 			}
-			long := c.Long
-			if long == "" {
-				long = c.Short
-			}
-			text, codes, _ := strings.Cut(long, "\nExit codes:\n")
-			fmt.Fprintf(&b, "\n### %s\n\n%s\n```text\n%s\n", c.CommandPath(), wrapped(strings.ReplaceAll(text, "<", `\<`)),
-				c.UseLine())
-			if own := c.NonInheritedFlags().FlagUsagesWrapped(columns); own != "" {
+			fmt.Fprintf(&b, "\n### %s\n\n%s.\n\n```text\n%s\n", c.CommandPath(), c.Short, c.UseLine())
+			if own := again(c, seen).FlagUsagesWrapped(columns); own != "" {
 				fmt.Fprintf(&b, "\n%s", own)
 			}
 			if c.Example != "" {
 				fmt.Fprintf(&b, "\nExamples:\n%s\n", c.Example)
 			}
 			b.WriteString("```\n")
-			if codes != "" {
-				fmt.Fprintf(&b, "\n| exit code | |\n|---|---|\n")
-				for line := range strings.Lines(codes) {
-					code, meaning, _ := strings.Cut(strings.TrimSpace(line), "  ")
-					fmt.Fprintf(&b, "| %s | %s |\n", code, meaning)
-				}
+			if codes := ownCodes(c.Long); codes != "" {
+				fmt.Fprintf(&b, "\n%s\n", codes)
 			}
 		}
 	}
 	b.WriteString("\nNext: the [runbook](runbook/README.md), or [deploy](deploy.md).\n")
 	return b.String()
+}
+
+// again returns the flags of a command. If an earlier command has the same flag, its text names
+// that command.
+func again(c *cobra.Command, seen map[string]string) *pflag.FlagSet {
+	out := pflag.NewFlagSet("", pflag.ContinueOnError)
+	c.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {
+		own := *f
+		if name, usage := pflag.UnquoteUsage(f); len(usage) > 60 {
+			key := f.Name + " " + f.Usage
+			if before, ok := seen[key]; ok {
+				own.Usage = fmt.Sprintf("`%s` as for %s", name, before)
+			} else {
+				seen[key] = c.CommandPath()
+			}
+		}
+		out.AddFlag(&own)
+	})
+	return out
+}
+
+// plainFailures are meanings of exit code 1 that say no more than the table of all codes.
+var plainFailures = regexp.MustCompile(
+	`(did|does) not answer$|could not be (written|served|started|printed)$|^something stopped (it|the run)$|simulation failed`)
+
+// ownCodes returns in one paragraph the exit codes that mean more for a command than for all.
+func ownCodes(long string) string {
+	_, codes, _ := strings.Cut(long, "\nExit codes:\n")
+	var own []string
+	for line := range strings.Lines(codes) {
+		code, meaning, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		if code != "0" && code != "2" && !plainFailures.MatchString(meaning) {
+			own = append(own, fmt.Sprintf("`%s` %s", code, meaning))
+		}
+	}
+	if own == nil {
+		return ""
+	}
+	return strings.TrimSpace(wrapped("Exit codes: "+strings.ReplaceAll(strings.Join(own, "; "), "<", `\<`))) + "."
 }
 
 func TestCommandsDocument(t *testing.T) {

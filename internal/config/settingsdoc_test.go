@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lullhq/lull/setting"
 	"github.com/lullhq/lull/sink/opensearch"
 )
 
@@ -19,22 +20,20 @@ For everybody who writes a lull.yaml. The settings themselves write this page
 (` + "`go test ./internal/config -run TestSettingsDocument -update`" + `), and a test keeps it so. The
 [glossary](glossary.md) defines the words.
 
-Every setting has a default, except where it says required. lull refuses an unknown name and gives
-its line.
-
+- Every setting has a default, except where it says required. lull refuses an unknown name.
 - A duration is a number with ms, s, m, h or d (a day is 24 hours): 5s, 1h30m, 7d.
 - A size is a whole number with B, KB, MB or GB, which count 1,024 each: 256KB.
+- A short name is a lower-case letter, then up to 31 lower-case letters, digits or hyphens. The name
+  of a collection may begin with a digit.
+- A pointer is a JSON pointer such as /details/title.
 - ` + "`<name>`" + ` is the name of a source, collection or sink. ` + "`[]`" + ` is an element of a list.
-- Where the bounds say "alone", rules between settings accept less of them while the rest has its
-  default: those values are accepted without another line.
+- "Alone" says which values lull accepts while all other settings have their defaults.
 - A mapping of sources, collections or sinks replaces the default one whole.
-- Where collections has entries, lull refuses events of every other collection. Where it has none,
-  events may name any, each with the settings of debounce and the default sink.
-- The functions read the same settings as config.json, which synth writes.
+- If collections has entries, lull refuses events of every other collection. If it has none, events
+  may name any, each with the settings of debounce and the default sink.
 
-lull never clamps a setting. It refuses settings that contradict each other, all at once, each with
-the name and the fix.
-
+lull never changes a value. It refuses settings that contradict each other, all at once, each with
+the name and the fix. ` + "`lull config check`" + ` finds these errors, and ` + "`lull config schema`" + ` helps your editor.
 `
 
 // document renders docs/settings.md.
@@ -46,14 +45,14 @@ func document() string {
 	for _, s := range settings() {
 		if g := groupOf(s.Name); g != group {
 			group = g
-			fmt.Fprintf(&b, "\n## %s\n\n| setting | unit | default | bounds | meaning |\n|---|---|---|---|---|\n",
+			fmt.Fprintf(&b, "\n## %s\n\n| setting | default | values | meaning |\n|---|---|---|---|\n",
 				group)
 		}
 		value := s.Default
 		if value == "" {
 			value = written(defaults[s.generic]) // panics if a setting has no default to print
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", s.Name, s.Unit, value, s.Bounds()+s.alone(), s.Doc)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", s.Name, value, values(s), s.Doc)
 	}
 	b.WriteString(
 		"\n## What must hold between settings\n\nA configuration error names its rule. The same rules hold for what a collection\n" +
@@ -77,6 +76,27 @@ func document() string {
 Next: [an example](lull.yaml), or [deploy](deploy.md).
 `, words(c.Lease("search")), words(noVersions.Lease("search")), c.Retry.MaxReceiveCount(), words(c.AmbiguousRetry("search")), words(noVersions.AmbiguousRetry("search")))
 	return b.String()
+}
+
+// shapes are the words of the page's head for shapes that many settings have.
+var shapes = strings.NewReplacer(
+	", or nothing", "", "; or nothing", "", "a JSON pointer such as /details/title", "a pointer",
+	"a lower-case letter, then up to 31 lower-case letters, digits or hyphens", "a short name",
+	"a lower-case letter or digit, then up to 31 lower-case letters, digits or hyphens", "a collection's name",
+)
+
+// values returns the values that a setting accepts.
+func values(d described) string {
+	bounds := d.Bounds()
+	switch d.Unit {
+	case setting.UnitText:
+		bounds = strings.Replace(shapes.Replace(bounds), "any", "any text", 1)
+	case setting.UnitList:
+		bounds = strings.Replace("a list of: "+shapes.Replace(bounds), "of: any", "of texts", 1)
+	case setting.UnitRate:
+		bounds += " a second"
+	}
+	return bounds + d.alone()
 }
 
 // groupOf returns the heading of the page under which a setting is listed.
@@ -133,7 +153,7 @@ func TestSettingsDocumentIsATable(t *testing.T) {
 				t.Errorf("line %d: got an empty cell in %q", i+1, line)
 			}
 		}
-		if n := len(cells); n != 5 && n != 3 && n != 2 {
+		if n := len(cells); n != 4 && n != 3 && n != 2 {
 			t.Errorf("line %d: got %d cells in %q", i+1, n, line)
 		}
 	}
