@@ -37,58 +37,72 @@ func link(name, text string) string {
 }
 
 func holdsTable() string {
-	var b strings.Builder
-	b.WriteString("| bounds | states | steps |\n|---|---:|---:|\n")
+	bounds, states, steps := 0, 0, 0
 	for _, h := range Holdings() {
 		if h.Large {
 			continue
 		}
 		r := designs[h.Name]()
-		fmt.Fprintf(&b, "| %s | %d | %d |\n", h.Name, r.States, r.Edges)
+		bounds, states, steps = bounds+1, states+r.States, steps+r.Edges
+	}
+	return fmt.Sprintf("| bounds | states | steps |\n|---:|---:|---:|\n| %d | %d | %d |\n", bounds, states, steps)
+}
+
+// summary is a table with a line for each damage: how many changes cause it, and the story of the
+// first.
+type summary struct {
+	breaks []string
+	counts map[string]int
+	first  map[string]string
+}
+
+func (s *summary) add(breaks, name, what string) {
+	if s.counts == nil {
+		s.counts, s.first = map[string]int{}, map[string]string{}
+	}
+	if s.counts[breaks]++; s.counts[breaks] == 1 {
+		s.breaks = append(s.breaks, breaks)
+		s.first[breaks] = link(name, what)
+	}
+}
+
+func (s *summary) String() string {
+	var b strings.Builder
+	for _, breaks := range s.breaks {
+		fmt.Fprintf(&b, "| %s | %d | %s |\n", breaks, s.counts[breaks], s.first[breaks])
 	}
 	return b.String()
 }
 
-// changesTable returns a table of the changes, grouped by the damage that they cause.
+// changesTable returns a table of the damages that changes cause.
 func changesTable() string {
-	var breaks []string
-	rows := map[string]string{}
+	var all summary
 	for _, c := range Changes() {
 		r := broken[c.Name]()
 		what := r.Broken.String()
 		if r.Stuck {
 			what = "never settles"
 		}
-		if rows[what] == "" {
-			breaks = append(breaks, what)
-			rows[what] = fmt.Sprintf("| %s | %s |\n", what, link(c.Name, c.What))
-			continue
-		}
-		rows[what] += fmt.Sprintf("| | %s |\n", link(c.Name, c.What))
+		all.add(what, c.Name, c.What)
 	}
-	table := "| what breaks | change |\n|---|---|\n"
-	for _, what := range breaks {
-		table += rows[what]
-	}
-	return table
+	return "| what breaks | changes | the first of them |\n|---|---:|---|\n" + all.String()
 }
 
+// machinesTable returns a table of what was explored of each small machine.
 func machinesTable() string {
 	var b strings.Builder
-	b.WriteString("| machine | what is explored | what breaks |\n|---|---|---|\n")
-	for _, c := range slices.Concat(Cases(), JobCases()) {
-		r := c.Run()
-		what, breaks := c.What, fmt.Sprintf("nothing, in %d states", r.States)
-		switch {
-		case r.Stuck:
-			breaks = "never settles"
-		case c.Name != "":
-			breaks = r.Broken.String()
+	b.WriteString("| machine | bounds | states | changes, each of which breaks it |\n|---|---:|---:|---:|\n")
+	cases := slices.Concat(Cases(), JobCases())
+	for i := 0; i < len(cases); {
+		machine, bounds, states, changes := cases[i].Machine, 0, 0, 0
+		for ; i < len(cases) && cases[i].Machine == machine; i++ {
+			if r := cases[i].Run(); cases[i].Name == "" {
+				bounds, states = bounds+1, states+r.States
+			} else {
+				changes++
+			}
 		}
-		if c.Name != "" {
-			what = link(c.Name, c.What)
-		}
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", c.Machine, what, breaks)
+		fmt.Fprintf(&b, "| %s | %d | %d | %d |\n", machine, bounds, states, changes)
 	}
 	return b.String()
 }
