@@ -66,5 +66,5 @@ func TestEveryMutantOfAJobIsNoticed(t *testing.T) {
 		rule, _, _ := strings.Cut(r.Violations[0].Rule, ": ") // without the event
 		fmt.Fprintf(&table, "| %s | %s | %s |\n", m.name, m.change, rule)
 	}
-	tree.Generated(t, "docs/simulator.md", "job mutants", table.String(), *update)
+	tree.Generated(t, "internal/simulation/sim/testdata/mutants.md", "job mutants", table.String(), *update)
 }

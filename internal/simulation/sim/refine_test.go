@@ -117,7 +117,7 @@ func TestMutantsLeaveTheModel(t *testing.T) {
 	if sim.Seeds(10) < 10 {
 		t.Skip("thousands of worlds")
 	}
-	_, stated, _ := tree.Part(t, "docs/model.md", "left")
+	_, stated, _ := tree.Part(t, "internal/simulation/sim/testdata/mutants.md", "left")
 	var lines []string
 	for _, m := range sim.Mutants() {
 		left, broken := uint64(0), uint64(0)
@@ -142,7 +142,7 @@ func TestMutantsLeaveTheModel(t *testing.T) {
 		lines = append(lines, fmt.Sprintf("| %s | %s | %s |\n", m.Name, bound(left), bound(broken)))
 	}
 	if sim.Updating() {
-		tree.Generated(t, "docs/model.md", "left",
+		tree.Generated(t, "internal/simulation/sim/testdata/mutants.md", "left",
 			"| mutant | leaves the model | breaks a promise |\n|---|---|---|\n"+strings.Join(lines, ""),
 			true)
 	} else if len(lines) < 20 {

@@ -65,14 +65,14 @@ func TestEveryStepOfARebuildIsAStepOfTheModel(t *testing.T) {
 }
 
 // TestEveryMutantOfARebuildIsNoticed: a mutant of a rebuild leaves the model in runs with one
-// document, or breaks a promise in runs with several. docs/simulator.md states within how many
+// document, or breaks a promise in runs with several. testdata/mutants.md states within how many
 // seeds, and -update writes that.
 func TestEveryMutantOfARebuildIsNoticed(t *testing.T) {
 	t.Parallel()
 	if sim.Seeds(10) < 10 {
 		t.Skip("thousands of worlds")
 	}
-	_, stated, _ := tree.Part(t, "docs/simulator.md", "rebuild mutants")
+	_, stated, _ := tree.Part(t, "internal/simulation/sim/testdata/mutants.md", "rebuild mutants")
 	all := sim.RebuildMutants()
 	lines := make([]string, len(all))
 	t.Run("hunt", func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestEveryMutantOfARebuildIsNoticed(t *testing.T) {
 				mostLeft, mostBroken := uint64(3000), uint64(200)
 				if !sim.Updating() {
 					if mostLeft, mostBroken = statesBoth(stated, m); mostLeft+mostBroken == 0 {
-						t.Fatal("docs/simulator.md says of it that nothing notices it, or has no such line")
+						t.Fatal("testdata/mutants.md says of it that nothing notices it, or has no such line")
 					}
 				}
 				left := firstOf(mostLeft, func(seed uint64) bool {
@@ -105,7 +105,7 @@ func TestEveryMutantOfARebuildIsNoticed(t *testing.T) {
 		t.Errorf("the page has %d mutants, there are %d", got, len(all))
 	}
 	if sim.Updating() && !t.Failed() && !slices.Contains(lines, "") { // -run may leave some out
-		tree.Generated(t, "docs/simulator.md", "rebuild mutants",
+		tree.Generated(t, "internal/simulation/sim/testdata/mutants.md", "rebuild mutants",
 			"| mutant | what it changes | leaves the model | breaks a promise |\n|---|---|---|---|\n"+strings.Join(lines, ""),
 			true)
 	}

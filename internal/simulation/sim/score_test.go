@@ -10,7 +10,7 @@ import (
 	"github.com/lullhq/lull/internal/proof/tree"
 )
 
-var update = flag.Bool("update", false, "write the table of mutants into docs/simulator.md")
+var update = flag.Bool("update", false, "write the table of mutants into testdata/mutants.md")
 
 // bounds are the numbers of seeds within which a mutant counts as killed. The bounds include a
 // margin, because every change of the product changes which seed kills a mutant.
@@ -30,7 +30,7 @@ func hunt(t *testing.T, m mutant, within int) Result {
 	})
 }
 
-// line returns the mutant's line in docs/simulator.md.
+// line returns the mutant's line in testdata/mutants.md.
 func (m mutant) line(r Result) string {
 	within := bounds[len(bounds)-1]
 	for i := len(bounds) - 1; i >= 0 && room*int(r.Seed) <= bounds[i]; i-- {
@@ -56,7 +56,7 @@ func TestEveryMutantIsKilledWithinTheNumberOfSeedsThatThePageStates(t *testing.T
 	if raceEnabled || testing.Short() {
 		t.Skip("thousands of worlds")
 	}
-	_, table, _ := tree.Part(t, "docs/simulator.md", "mutants")
+	_, table, _ := tree.Part(t, "internal/simulation/sim/testdata/mutants.md", "mutants")
 	lines := make([]string, len(mutants))
 	t.Run("hunt", func(t *testing.T) {
 		for i, m := range mutants {
@@ -67,7 +67,7 @@ func TestEveryMutantIsKilledWithinTheNumberOfSeedsThatThePageStates(t *testing.T
 					within, ok = bounds[len(bounds)-1], true
 				}
 				if !ok {
-					t.Fatal("docs/simulator.md has no such line (go test ./internal/simulation/sim -args -update)")
+					t.Fatal("testdata/mutants.md has no such line (go test ./internal/simulation/sim -args -update)")
 				}
 				lines[i] = m.line(hunt(t, m, within))
 			})
@@ -77,7 +77,7 @@ func TestEveryMutantIsKilledWithinTheNumberOfSeedsThatThePageStates(t *testing.T
 		t.Errorf("the page has %d mutants, there are %d", got, len(mutants))
 	}
 	if *update && !t.Failed() {
-		tree.Generated(t, "docs/simulator.md", "mutants",
+		tree.Generated(t, "internal/simulation/sim/testdata/mutants.md", "mutants",
 			"| mutant | what it changes | first caught as | within seeds |\n|---|---|---|---|\n"+strings.Join(lines, ""), true)
 	}
 }
