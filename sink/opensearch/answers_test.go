@@ -17,7 +17,7 @@ import (
 	"github.com/lullhq/lull/sink/sinktest"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write docs/sinks/opensearch.md")
+var rewrite = flag.Bool("rewrite", false, "write testdata/answers.md")
 
 // row is one answer of OpenSearch. A row says how a fake server gives the answer and, if possible,
 // how a real server can be made to give it.
@@ -582,12 +582,10 @@ func TestRealServerWithARedIndex(t *testing.T) {
 	}
 }
 
-const answersPage = "../../docs/sinks/opensearch.md"
-
 // The page of the answers has the table that the tests check.
 func TestTheAnswersPageIsUpToDate(t *testing.T) {
 	t.Parallel()
-	sinktest.Page(t, answersPage, "go test ./sink/opensearch -run TestTheAnswersPage -rewrite", table(), *rewrite)
+	sinktest.Page(t, "testdata/answers.md", "go test ./sink/opensearch -run TestTheAnswersPage -rewrite", table(), *rewrite)
 }
 
 // The sink caches the index behind a name for a minute. In the meantime, a user may delete the

@@ -14,7 +14,7 @@
 // refusal. The engine may refuse a whole request as too large (413) or malformed (400). The sink
 // then halves the request until the document to blame is alone. The number of halvings is bounded.
 //
-// The table in docs/sinks/opensearch.md says which outcome each answer becomes, and why. A test
+// The table in testdata/answers.md says which outcome each answer becomes, and why. A test
 // compares the code with that table.
 //
 // # Reasons

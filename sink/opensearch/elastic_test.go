@@ -146,7 +146,7 @@ func TestTheElasticsearchPageIsUpToDate(t *testing.T) {
 	t.Parallel()
 	sinktest.Page(
 		t,
-		"../../docs/sinks/elasticsearch.md",
+		"testdata/elasticsearch.md",
 		"go test ./sink/opensearch -run TestTheElasticsearchPage -rewrite",
 		elasticTable(),
 		*rewrite,

@@ -20,7 +20,7 @@ import (
 	"github.com/lullhq/lull/sink/sinktest"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write docs/sinks/postgres.md")
+var rewrite = flag.Bool("rewrite", false, "write testdata/answers.md")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -366,7 +366,7 @@ func TestRealServerGivesTheAnswers(t *testing.T) {
 // The documentation page of the kind contains the table that the tests check.
 func TestTheAnswersPageIsUpToDate(t *testing.T) {
 	t.Parallel()
-	sinktest.Page(t, "../../docs/sinks/postgres.md", "go test ./sink/postgres -run TestTheAnswersPage -rewrite", table(), *rewrite)
+	sinktest.Page(t, "testdata/answers.md", "go test ./sink/postgres -run TestTheAnswersPage -rewrite", table(), *rewrite)
 }
 
 func put(doc string, fence int64, document string) sink.Op {

@@ -19,7 +19,7 @@ import (
 	"github.com/lullhq/lull/sink/typesense"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write docs/sinks/typesense.md")
+var rewrite = flag.Bool("rewrite", false, "write testdata/answers.md")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -260,7 +260,7 @@ func TestAnswers(t *testing.T) {
 // The documentation page of the kind contains the table that the tests check.
 func TestTheAnswersPageIsUpToDate(t *testing.T) {
 	t.Parallel()
-	sinktest.Page(t, "../../docs/sinks/typesense.md", "go test ./sink/typesense -run TestTheAnswersPage -rewrite", table(), *rewrite)
+	sinktest.Page(t, "testdata/answers.md", "go test ./sink/typesense -run TestTheAnswersPage -rewrite", table(), *rewrite)
 }
 
 func TestRealServerGivesTheAnswers(t *testing.T) {

@@ -22,7 +22,7 @@ import (
 	"github.com/lullhq/lull/sink/vertex"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write docs/sinks/vertex.md")
+var rewrite = flag.Bool("rewrite", false, "write testdata/answers.md")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -91,7 +91,7 @@ func after(o sink.Outcome, d time.Duration) sink.Outcome {
 	return o
 }
 
-// rows returns the table of docs/sinks/vertex.md, which says what each answer means. In a test, the
+// rows returns the table of testdata/answers.md, which says what each answer means. In a test, the
 // delete follows the put. The delete is not sent if the answer to the put is about all documents.
 func rows(page bool) []sinktest.Answer {
 	applied := sink.Outcome{Kind: sink.Applied}
@@ -186,7 +186,7 @@ func rows(page bool) []sinktest.Answer {
 
 func TestAnswers(t *testing.T) {
 	sinktest.Answers(t, rows(false), sink.Newer, sink.Refused)
-	sinktest.Page(t, "../../docs/sinks/vertex.md", "go test ./sink/vertex -run TestAnswers -rewrite", rows(true), *rewrite)
+	sinktest.Page(t, "testdata/answers.md", "go test ./sink/vertex -run TestAnswers -rewrite", rows(true), *rewrite)
 }
 
 // Each document is one request. The options limit how many requests run at the same time. No

@@ -21,7 +21,7 @@ import (
 	"github.com/lullhq/lull/sink/webhook"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write docs/sinks/webhook.md")
+var rewrite = flag.Bool("rewrite", false, "write testdata/answers.md")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -100,7 +100,7 @@ func TestOnlyAnAnswerThatMayHaveResultsIsUnknown(t *testing.T) {
 	}
 }
 
-// rows returns the table of docs/sinks/webhook.md.
+// rows returns the table of testdata/answers.md.
 func rows() []row {
 	applied := sink.Outcome{Kind: sink.Applied}
 	list := []struct {
@@ -280,7 +280,7 @@ func TestAnswers(t *testing.T) {
 		answers = append(answers, r.Answer)
 	}
 	sinktest.Answers(t, answers)
-	sinktest.Page(t, "../../docs/sinks/webhook.md", "go test ./sink/webhook -run TestAnswers -rewrite", answers, *rewrite)
+	sinktest.Page(t, "testdata/answers.md", "go test ./sink/webhook -run TestAnswers -rewrite", answers, *rewrite)
 }
 
 // After a receiver has said that it accepts nothing, only requests that are already running reach
