@@ -35,7 +35,7 @@ For everybody who runs ` + "`lull`" + `. The commands themselves write this page
   is a timed message: ` + "`lull dev`" + ` and ` + "`lull simulate`" + ` send its body that long after the start.
 
 ` + codesTable() + `
-` + "`lull COMMAND --help`" + ` says more of each command: its rules, and all of its exit codes.
+` + "`--help`" + ` after a command prints its rules, and all of its exit codes.
 
 ## Which stack
 

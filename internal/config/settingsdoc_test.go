@@ -33,7 +33,8 @@ For everybody who writes a lull.yaml. The settings themselves write this page
   may name any, each with the settings of debounce and the default sink.
 
 lull never changes a value. It refuses settings that contradict each other, all at once, each with
-the name and the fix. ` + "`lull config check`" + ` finds these errors, and ` + "`lull config schema`" + ` helps your editor.
+the name and the fix. ` + "`lull config check`" + ` finds these errors. ` + "`lull config schema`" + ` prints a JSON
+Schema, with which an editor completes names.
 `
 
 // document renders docs/settings.md.

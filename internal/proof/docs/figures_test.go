@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	settingRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| [a-z]+ \\| ([0-9.]+)(d|h|m|s|ms)?[ ,|]")
+	settingRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| ([0-9.]+)(d|h|m|s|ms)?[ ,|]")
 	// quoted matches a setting with its default after it, such as `retry.deadDeadline` (3 days).
 	quoted = regexp.MustCompile("`([a-z][A-Za-z]*(?:\\.[A-Za-z<>]+)+)`(?:,| is)? \\(?([0-9.]+) ?" +
 		"(days?|d|hours?|h|minutes?|m|seconds?|s|ms)\\b")
