@@ -4,7 +4,6 @@ import (
 	_ "embed" // the page's template
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"text/template"
 	"time"
@@ -29,13 +28,11 @@ var page = template.Must(template.New("").Funcs(template.FuncMap{
 	"maximum":    func() int { c := config.Default(); return c.Queues.Live.MaxConcurrency },
 	"variants":   Variants,
 	"axes":       Axes,
-	"ownKeys":    ownKeys,
 	"prices":     func() price.List { return price.USEast1 },
 	"assumed":    assumed,
 	"bill":       monthlyBill,
 	"first":      func(list string) string { return strings.SplitN(list, ";", 2)[0] },
 	"per":        per,
-	"percent":    func(n, of int) string { return fmt.Sprintf("%.1f %%", 100*per(n, of)) },
 	"dollars":    dollars,
 	"seconds":    func(d time.Duration) string { return fmt.Sprintf("%.2f", d.Seconds()) },
 	"micros":     func(d time.Duration) string { return fmt.Sprintf("%.0f", float64(d)/1e3) },
@@ -63,29 +60,6 @@ func dollars(v float64) string {
 		return fmt.Sprintf("%.1f", v)
 	}
 	return fmt.Sprintf("%.3f", v)
-}
-
-// Cheaper says in which scenarios a peer costs less than lull.
-func (n *Numbers) Cheaper(peer string) string {
-	var where []string
-	var own, other []float64 // dollars in the scenarios in which the peer is cheaper
-	all := varied()
-	for _, s := range all {
-		l, p := n.Lull(s.Key).Dollars(), n.Results[s.Key][peer].Dollars()
-		if p < l {
-			own, other = append(own, l), append(other, p)
-			where = append(where, fmt.Sprintf("%s ($%s against $%s)", strings.Replace(s.Key, ": ", " ", 1), dollars(p),
-				dollars(l)))
-		}
-	}
-	switch len(where) {
-	case 0:
-		return "not cheaper in any of these runs"
-	case len(all):
-		return fmt.Sprintf("cheaper in all of these runs: $%s to $%s against $%s to $%s", dollars(slices.Min(other)),
-			dollars(slices.Max(other)), dollars(slices.Min(own)), dollars(slices.Max(own)))
-	}
-	return "cheaper at " + strings.Join(where, ", ")
 }
 
 // Trial returns the result of a contender in a trial.

@@ -194,12 +194,6 @@ func keys(list []Scenario) (out []string) {
 	return out
 }
 
-// ownKeys returns the scenarios for which the page shows lull's own figures.
-func ownKeys() []string {
-	return append(keys(varied()), oneOfTenName, crowdedName, standardName, fewDocsName, manyDocsName, disorderName,
-		monthName, monthTwoName, patientName, faultsName)
-}
-
 // Others returns further scenarios that all contenders run.
 func Others() []Scenario {
 	return []Scenario{
