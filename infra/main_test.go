@@ -18,7 +18,6 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awskms"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssns"
 	"github.com/aws/jsii-runtime-go"
-	"github.com/cdklabs/cdk-nag-go/cdknag/v2"
 	"go.uber.org/goleak"
 
 	"github.com/lullhq/lull/internal/config"
@@ -107,8 +106,9 @@ var app = sync.OnceValues(func() (map[string]*template, error) {
 	state.StateOnly = true
 	identifiers = NewLull(awscdk.NewStack(a, jsii.String(stateStack), nil), "Lull", state).
 		Identifiers("111122223333", "cn-north-1")
-	awscdk.Aspects_Of(full).Add(cdknag.NewAwsSolutionsChecks(nil), nil)
+	judge(a)
 	a.Synth(nil)
+	synthFaults()
 	stacks, err := synthStates()
 	if err != nil {
 		return nil, err

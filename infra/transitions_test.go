@@ -119,6 +119,7 @@ func synthStates() (map[string]*template, error) {
 		}
 		p.Config.Complete()
 		NewLull(stack, "Lull", p)
+		judge(app)
 		app.Synth(nil)
 		stateSettings[name], made[name] = p.Config, &template{}
 		if err := readJSON(filepath.Join(out, plainStack+".template.json"), made[name]); err != nil {
