@@ -95,6 +95,8 @@ const (
 	feedResources  = 8  // function, its role and log, pipe, its role and alarm, queue and its policy
 	stackResources = 8  // table, bucket and its policy, three roles, dashboard, alarm
 	sinkResources  = 65 // of one sink without upstreams
+	// rolloutResources are those of one sink if CodeDeploy shifts its functions.
+	rolloutResources = 5
 	// operatorStatements is the size of the operator's policy in a stack with a key, without the
 	// names of the sinks.
 	operatorStatements = 3_250
@@ -112,6 +114,9 @@ func (p *Props) checkLimits(fs *faultList) {
 	if p.Config.CommitFeed {
 		resources += feedResources
 	}
+	if p.Rollout.shifts() {
+		resources++
+	}
 	for _, u := range p.Upstreams {
 		if u.Pipe != nil {
 			resources += pipeResources(u.Pipe)
@@ -125,6 +130,9 @@ func (p *Props) checkLimits(fs *faultList) {
 		}
 		outputs[title(sink)] = sink
 		resources += sinkResources
+		if p.Rollout.shifts() {
+			resources += rolloutResources
+		}
 		policy += operatorSize(n, sink)
 		p.checkIndexPolicy(fs, sink)
 	}
@@ -256,6 +264,10 @@ func (p *Props) checkPlace(fs *faultList) {
 		{
 			!slices.Contains([]string{"DEBUG", "INFO", "WARN", "ERROR"}, p.logLevel()), "LogLevel", p.LogLevel,
 			"is not a level", "write DEBUG, INFO, WARN or ERROR (LULL_LOG_LEVEL)",
+		},
+		{
+			!p.Rollout.known(), "Rollout", string(p.Rollout), "is not a rollout",
+			"write " + rollouts() + " (LULL_ROLLOUT)",
 		},
 		{
 			p.PlainHTTP && !p.Ephemeral, "PlainHTTP", "true", "would let messages travel unencrypted",

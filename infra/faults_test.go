@@ -166,6 +166,7 @@ func TestFaultsOfPropsNameTheSettingAndTheFix(t *testing.T) {
 			}
 		}, []string{"ReadKeyARNs"}},
 		"a lukewarm table":    {func(p *Props) { p.Warm = Throughput{Reads: 20_000, Writes: 1_000} }, []string{"Warm"}},
+		"an unknown rollout":  {func(p *Props) { p.Rollout = "fast" }, []string{"Rollout"}},
 		"an unknown level":    {func(p *Props) { p.LogLevel = "LOUD" }, []string{"LogLevel"}},
 		"plain HTTP for real": {func(p *Props) { p.PlainHTTP = true }, []string{"PlainHTTP"}},
 		"an unknown sink": {

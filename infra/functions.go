@@ -87,10 +87,8 @@ func (s *Sink) newFunction(f names.Function, code awslambda.Code) *Deployed {
 		Environment:           s.environment(f),
 		// A redriven or scheduled event passes through SQS and this function many times. That is
 		// not an endless loop, but without this setting Lambda would stop it at the 16th time.
-		RecursiveLoop: awslambda.RecursiveLoop_ALLOW,
-		CurrentVersionOptions: &awslambda.VersionOptions{
-			RemovalPolicy: awscdk.RemovalPolicy_DESTROY,
-		},
+		RecursiveLoop:         awslambda.RecursiveLoop_ALLOW,
+		CurrentVersionOptions: &awslambda.VersionOptions{RemovalPolicy: p.versionRemoval()},
 	})
 	s.placeInVpc(f, fn)
 	if n := cmp.Or(config.IndexConcurrency(p.Config.Sinks[s.Name]), p.IndexConcurrency); f == names.Index && n > 0 {
@@ -149,6 +147,14 @@ func (s *Sink) placeInVpc(f names.Function, fn awslambda.Function) {
 		SubnetIds:        jsii.Strings(vpc.SubnetIDs...),
 		SecurityGroupIds: jsii.Strings(vpc.SecurityGroupIDs...),
 	})
+}
+
+// versionRemoval returns what a deploy does with the version before it.
+func (p *Props) versionRemoval() awscdk.RemovalPolicy {
+	if p.Rollout.shifts() {
+		return awscdk.RemovalPolicy_RETAIN
+	}
+	return awscdk.RemovalPolicy_DESTROY
 }
 
 func (p *Props) logLevel() string { return cmp.Or(p.LogLevel, "INFO") }

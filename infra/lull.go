@@ -75,6 +75,9 @@ func NewLull(scope constructs.Construct, id string, props *Props) *Lull {
 		l.Sinks[name].tellSenders()
 	}
 	l.newAlarms()
+	if props.Rollout.shifts() {
+		l.newRollouts()
+	}
 	l.newDashboard()
 	l.newOutputs()
 	return l

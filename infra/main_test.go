@@ -245,7 +245,7 @@ func fullProps(stack awscdk.Stack) *Props {
 			}}},
 			{Pipe: &Pipe{Name: "active", ActiveMQ: &Broker{ARN: activeARN, Queue: "published", SecretARN: brokerSecretARN}}},
 		},
-		IndexConcurrency: 25, LogLevel: "DEBUG",
+		IndexConcurrency: 25, LogLevel: "DEBUG", Rollout: Canary5m,
 		Warm:    Throughput{Reads: 24_000, Writes: 8_000},
 		Protect: true, ReadKeyARNs: []string{readKeyARN},
 		Vpc: &Vpc{SubnetIDs: []string{"subnet-a", "subnet-b"}, SecurityGroupIDs: []string{"sg-a"}},

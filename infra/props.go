@@ -75,6 +75,10 @@ type Props struct {
 	// reserved, so that index does not use the concurrency of the account's other functions. With
 	// the default 0, only the account's limit applies.
 	IndexConcurrency int
+	// Rollout says how a deploy replaces the code of the functions. A rollout that shifts the
+	// invocations step by step ends if an alarm of the sink goes off, and the deploy is rolled
+	// back. It also keeps the versions of earlier deploys. Default AtOnce.
+	Rollout Rollout
 	// Warm is how many reads and writes a second the table can serve without scaling up first. The
 	// default zero means the throughput of a new table, about 12,000 read and 4,000 write units.
 	Warm Throughput

@@ -82,7 +82,7 @@ func TestLimitsAreThoseOfTheStack(t *testing.T) {
 		n, sinks := names.Names{Stack: stack}, map[string][]string{
 			plainStack: {"search"}, fullStack: {"archive", "search"},
 		}[stack]
-		policy, upstreams := operatorStatements, map[string]int{fullStack: 4 + 7*3 + 1}[stack]
+		policy, upstreams := operatorStatements, map[string]int{fullStack: 4 + 7*3 + 1 + 1 + 2*rolloutResources}[stack]
 		for _, sink := range sinks {
 			policy += operatorSize(n, sink)
 		}

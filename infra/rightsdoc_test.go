@@ -36,6 +36,7 @@ var documented = []struct{ path, name string }{
 	{"/Pipe-own/PipeRole", "pipe from another Kafka"},
 	{"/Pipe-rabbit/PipeRole", "pipe from Amazon MQ"},
 	{"/Pipe-active/PipeRole", "pipe from Amazon MQ"},
+	{"/RolloutRole", "rollout"},
 	{"/Publisher", "publisher"},
 	{"/Reader", "reader"},
 	{"/Operator", "operator"},
@@ -57,6 +58,9 @@ var onlyWhere = map[string]string{
 	"ReadHeaders":         "`fetch.headers.secretARN` or `enrich.headers.secretARN` is set",
 	"DecryptHeaders":      "another key encrypts that secret",
 	"NetworkInterface":    "index runs in a VPC",
+	"ReadAlarms":          "`LULL_ROLLOUT` shifts step by step",
+	"ReadConcurrency":     "`LULL_ROLLOUT` shifts step by step",
+	"ShiftAliases":        "`LULL_ROLLOUT` shifts step by step",
 	"Archive":             "`archive.keep` is set",
 	"ReadArchive":         "`archive.keep` is set",
 	"Forget":              "`archive.keep` is set",
@@ -98,6 +102,9 @@ var places = []struct {
 	{regexp.MustCompile(`^arn:.*:kafka:.*:group/.*$`), "the consumer group"},
 	{regexp.MustCompile(`^arn:.*:mq:.*:broker:.*$`), "the broker"},
 	{regexp.MustCompile(`^arn:.*:log-group:\*$`), "log groups"},
+	{regexp.MustCompile(`^arn:.*:cloudwatch:.*:alarm:.*$`), "the alarms that end a rollout"},
+	{regexp.MustCompile(`^\{function [a-z-]+\}$`), "functions"},
+	{regexp.MustCompile(`^\{function [a-z-]+\}:\*$`), "their versions"},
 	{regexp.MustCompile(`^\*$`), "everything (AWS has it no narrower)"},
 }
 

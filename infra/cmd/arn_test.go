@@ -273,7 +273,7 @@ func arnFields() []arnField {
 // the stack uses.
 var withoutARN = map[string]string{
 	"AssetDir": "a folder", "Release.Version": "a release", "Release.Sum": "a checksum", "Release.URL": "a folder",
-	"Architecture": "a choice", "LogLevel": "a choice", "LogRetention": "a choice",
+	"Architecture": "a choice", "LogLevel": "a choice", "Rollout": "a choice", "LogRetention": "a choice",
 	"Upstreams[].Sink": "of the settings", "Upstreams[].Lane": "a choice", "Upstreams[].Pipe.Name": "the stack makes it",
 	"Upstreams[].Pipe.Filters[]": "patterns", "Upstreams[].Pipe.From": "a choice",
 	"Upstreams[].Pipe.Kafka.Servers[]": "addresses, of anywhere", "Upstreams[].Pipe.Kafka.Topic": "of the cluster",

@@ -110,6 +110,10 @@ var (
 		"LULL_FEED_PARALLEL", "feedParallel", "0",
 		"how many batches of one shard the commit feed reads at once, 1 to 10; 0 for one",
 	}
+	optRollout = option{
+		"LULL_ROLLOUT", "rollout", "at-once",
+		"how functions get new code: at-once, or step by step with a way back, such as canary-5m or linear-1m",
+	}
 	optLogLevel = option{"LULL_LOG_LEVEL", "logLevel", "INFO", "DEBUG, INFO, WARN or ERROR"}
 	optProtect  = option{
 		"LULL_PROTECT", "protect", "false",
@@ -127,7 +131,7 @@ var allOptions = []option{
 	optConfig, optDist, optRelease, optReleaseSum, optReleaseURL, optTemplate, optArchitecture,
 	optTopics, optBus, optSources, optSenders, optBuckets, optStreams, optSinkARNs, optSubnets, optGroups,
 	optKey, optReadKeys, optOperators, optAlarmTopic, optTicketTopic, optThresholds, optConcurrency,
-	optWarm, optFeedParallel, optLogLevel, optProtect, optStateOnly, optEphemeral, optPlainHTTP,
+	optWarm, optFeedParallel, optRollout, optLogLevel, optProtect, optStateOnly, optEphemeral, optPlainHTTP,
 }
 
 // Variables that the CDK command line sets.
@@ -192,8 +196,8 @@ func read(lookup func(string) (string, bool)) (*options, error) {
 			IndexConcurrency: r.count(optConcurrency, r.get(optConcurrency)),
 			FeedParallel:     r.count(optFeedParallel, r.get(optFeedParallel)),
 			Warm:             r.warm(), LogLevel: strings.ToUpper(r.get(optLogLevel)),
-			ReadKeyARNs: r.list(optReadKeys),
-			Protect:     r.flag(optProtect), StateOnly: r.flag(optStateOnly),
+			ReadKeyARNs: r.list(optReadKeys), Rollout: infra.Rollout(r.get(optRollout)),
+			Protect: r.flag(optProtect), StateOnly: r.flag(optStateOnly),
 			Ephemeral: r.flag(optEphemeral), PlainHTTP: r.flag(optPlainHTTP),
 		},
 		upstreams: slices.Concat(r.targets(optTopics), r.targets(optSenders), r.targets(optBuckets),

@@ -10,6 +10,7 @@ import json
 import sys
 
 TYPES = """AWS::CloudWatch::Alarm AWS::CloudWatch::CompositeAlarm AWS::CloudWatch::Dashboard
+AWS::CodeDeploy::Application AWS::CodeDeploy::DeploymentGroup
 AWS::DynamoDB::GlobalTable AWS::Events::Rule AWS::IAM::ManagedPolicy AWS::IAM::Policy AWS::IAM::Role
 AWS::Lambda::Alias AWS::Lambda::EventInvokeConfig AWS::Lambda::EventSourceMapping AWS::Lambda::Function
 AWS::Lambda::Permission AWS::Lambda::Version AWS::Logs::LogGroup AWS::Logs::MetricFilter AWS::Pipes::Pipe AWS::S3::Bucket
