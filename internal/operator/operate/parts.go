@@ -129,6 +129,10 @@ func (o *sender) send(ctx context.Context, part int, sink string, lane flight.La
 		errs := make([]error, len(out))
 		for i := range out {
 			errs[i] = o.Publisher(ctx, sink, lane, out[i])
+			if errs[i] != nil && !errors.Is(errs[i], queue.ErrTooLarge) {
+				copy(errs[i+1:], queue.FailAll(len(out)-i-1, errs[i])) // the messages after it are not sent
+				break
+			}
 		}
 		return queue.Answer(errs)
 	}

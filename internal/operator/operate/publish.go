@@ -88,30 +88,34 @@ func (o *publisher) Publish(ctx context.Context, p Publication) (Published, erro
 	if err != nil {
 		return done, err
 	}
+	list := make([]addressed, len(p.Messages))
 	for i, out := range p.Messages {
-		out, to, err := o.routed(p, out, run)
-		if err != nil {
-			done.Refused = append(done.Refused, Refusal{i, err.Error()})
+		m := &list[i]
+		if m.out, m.to, m.err = o.routed(p, out, run); m.err != nil {
+			m.refused = true
 			continue
 		}
-		for _, sink := range to.Sinks() {
+		for _, sink := range m.to.Sinks() {
 			if p.Sink == "" || p.Sink == sink {
-				err = cmp.Or(err, queue.ErrorAt(o.send(ctx, to.Part, sink, to.Lane, []queue.Outgoing{out}), 0))
+				m.sinks = append(m.sinks, sink)
 			}
 		}
-		switch {
-		case errors.Is(err, queue.ErrTooLarge):
-			done.Refused = append(done.Refused, Refusal{i, refusal(err).Error()})
-			continue
-		case err != nil:
-			return done, fmt.Errorf("publish message %d (%d before it were sent): %w", i, done.Messages, err)
-		}
-		done.Messages++
-		o.sentTo(&done, to.Part)
-		done.Events += len(to.Events)
-		done.Sent = append(done.Sent, sentEvents(i, to.Events[:min(len(to.Events), maxSentEvents-len(done.Sent))])...)
 	}
-	return done, nil
+	failed := o.sendAll(ctx, list)
+	for i := range list {
+		switch m := &list[i]; {
+		case m.refused && i < failed: // a caller who continues at the failed message gets the refusals after it then
+			done.Refused = append(done.Refused, Refusal{i, m.err.Error()})
+		case len(m.sinks) == 0 && !m.refused:
+			done.Messages++
+			o.sentTo(&done, m.to.Part)
+			done.Events += len(m.to.Events)
+			done.Sent = append(done.Sent, sentEvents(i, m.to.Events[:min(len(m.to.Events), maxSentEvents-len(done.Sent))])...)
+		case i == failed:
+			err = fmt.Errorf("publish message %d (%d before it were sent): %w", i, done.Messages, m.err)
+		}
+	}
+	return done, err
 }
 
 // routed returns the message in the form that the publication asks for, and its route. The error
