@@ -56,8 +56,8 @@ func document() string {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", s.Name, value, values(s), s.Doc)
 	}
 	b.WriteString(
-		"\n## What must hold between settings\n\nA configuration error names its rule. The same rules hold for what a collection\n" +
-			"overrides, named with its path.\n\n| rule | what must hold |\n|---|---|\n")
+		"\n## What must hold between settings\n\n`lull config check -o json` names the rule that is broken. The same rules hold for the settings\n" +
+			"that a collection overrides.\n\n| rule | what must hold |\n|---|---|\n")
 	for _, r := range rules {
 		fmt.Fprintf(&b, "| %s | %s |\n", r.Name, r.Doc)
 	}
