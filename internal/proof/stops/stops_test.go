@@ -52,18 +52,15 @@ func (w way) run(t testing.TB) outcome {
 // time.
 func TestWhateverStopsAStackSetsAnAlarmOff(t *testing.T) {
 	t.Parallel()
-	sections := []struct {
-		heading string
-		ways    []way
-	}{
-		{"Services, functions, and what can be disabled", otherWays()},
-		{"Permissions", permissionWays(t)},
-	}
-	var page strings.Builder
-	page.WriteString(intro)
 	seen := map[string]outcome{}
-	for _, section := range sections {
-		fmt.Fprintf(&page, "\n## %s\n\n", section.heading)
+	for _, section := range []struct {
+		file, head, foot string
+		runbook          string // the path to the pages of the alarms
+		ways             []way
+	}{
+		{filepath.Join("..", "..", "..", "docs", "runbook", "stops.md"), stopsHead, stopsFoot, "", otherWays()},
+		{filepath.Join("testdata", "permissions.md"), permissionsHead, "", "../../../../docs/runbook/", permissionWays(t)},
+	} {
 		var all table
 		for _, w := range section.ways {
 			// Many permissions stop the same calls. Ways with the same key run only once.
@@ -92,21 +89,16 @@ func TestWhateverStopsAStackSetsAnAlarmOff(t *testing.T) {
 			}
 			all.add(w.row(t, o), w.name)
 		}
-		page.WriteString(all.String())
-	}
-	page.WriteString("\nNext: [all alarms](README.md), or the [glossary](../glossary.md).\n")
-	file := filepath.Join("..", "..", "..", "docs", "runbook", "stops.md")
-	if *update {
-		if err := os.WriteFile(file, []byte(page.String()), 0o644); err != nil {
-			t.Fatal(err)
+		text := section.head + strings.ReplaceAll(all.String(), "](", "]("+section.runbook) + section.foot
+		if *update {
+			if err := os.WriteFile(section.file, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	if is, err := os.ReadFile(file); err != nil || string(is) != page.String() {
-		t.Errorf(
-			"%s is not what the simulator shows (%v): review it, then go test ./internal/proof/stops -update",
-			file,
-			err,
-		)
+		if is, err := os.ReadFile(section.file); err != nil || string(is) != text {
+			t.Errorf("%s is not what the simulator shows (%v): review it, then go test ./internal/proof/stops -update",
+				section.file, err)
+		}
 	}
 }
 
@@ -222,7 +214,7 @@ func TestAHealthyStackSetsNoAlarmOff(t *testing.T) {
 	}
 }
 
-const intro = `# What goes off when something stops
+const stopsHead = `# What goes off when something stops
 
 For the person on call: which alarm goes off first, and after how many minutes. lull's simulator
 stops a stack in each of these ways, and the test writes this page
@@ -231,6 +223,20 @@ stops a stack in each of these ways, and the test writes this page
 One event a minute is sent. An alarm goes off within ten minutes for live events, within fifteen for
 prune and dlq, and within six hours for bulk messages. One minute is added for metrics to arrive.
 
+`
+
+const stopsFoot = `
+[Another table](../../internal/proof/stops/testdata/permissions.md) has each missing permission.
+
+Next: [all alarms](README.md), or the [glossary](../glossary.md).
+`
+
+const permissionsHead = `# What goes off when a permission is missing
+
+For the person on call, and for those who change roles. The test that writes the runbook's page
+stops.md writes this table too.
+
 If the table says none, documents are still written. Without the right to write logs, a function's
 own metrics are missing, and only AWS's metrics set alarms off.
+
 `
