@@ -1,24 +1,24 @@
-// Charts of lines and bars. They are drawn again when their place changes its width, so that text
+// Charts of lines and bars. A chart draws itself again when its width changes, so that its text
 // keeps its size.
 
 import { el, svg, table } from "./app.js";
 
 const height = 190, left = 64, right = 16, top = 12, bottom = 26;
 
-// chart returns a figure with a legend, a chart and a table of its figures.
+// chart returns a figure that has a legend, a drawing and a table of the numbers.
 //
-//   title, note       the caption, and what follows it in small letters
-//   series            [{name, meaning, kind, points: [[x, y], ...]}]; kind is "line" (absent: line),
-//                     "steps" or "bar". Bars at one x are stacked. A y of null is a gap.
+//   title, note       the caption, and the text after it in small letters
+//   series            [{name, meaning, kind, points: [[x, y], ...]}]; kind is "line" (the default),
+//                     "steps" or "bar". Bars at the same x are stacked. A y of null makes a gap.
 //   step              the width of a bar and of a step, in units of x
 //   levels            [{name, y}]: horizontal lines
-//   shades            [{name, from, to, kind}]: times that are shaded; kind is "outage" or "pause"
-//   range             [from, to] of the x axis; absent: that of the points
-//   clock             an x is a time in milliseconds; otherwise it is a number of seconds
+//   shades            [{name, from, to, kind}]: shaded times; kind is "outage" or "pause"
+//   range             [from, to] of the x axis; the default is the range of the points
+//   clock             an x is a time in milliseconds; otherwise an x is a number of seconds
 //   durations, whole  a y is a duration in milliseconds, or a whole number
-//   x, y              format what the table and the pointer show
+//   x, y              functions that format the values of the table and of the tooltip
 //
-// A colour follows the meaning of a series and never its place: see .m-* in app.css.
+// The meaning of a series decides its colour: see .m-* in app.css.
 export function chart(c) {
   const { title, note, series, levels = [], shades = [], step = 0, every = 1, x, y } = c;
   const bars = series.filter((s) => s.kind === "bar"), all = series.flatMap((s) => s.points).filter((p) => p[1] !== null);
@@ -84,7 +84,7 @@ export function chart(c) {
 
 const value = (v, y) => (v === null || v === undefined ? "–" : y(v));
 
-// rows are the points of all series by x, every nth of them.
+// rows returns every nth x, with the values of all series at that x.
 function rows(series, every) {
   const by = new Map();
   series.forEach((s, i) => s.points.forEach(([at, v]) => {
@@ -131,8 +131,8 @@ function path(points, px, py) {
   return d;
 }
 
-// stairs draws each value as a short line that is as long as its step. What follows without a gap is
-// joined.
+// stairs draws each value as a horizontal line that is as long as its step. Lines of adjacent steps
+// are joined.
 function stairs(points, step, px, py) {
   let d = "", end = null;
   for (const [a, b] of points) {
@@ -145,7 +145,8 @@ function stairs(points, step, px, py) {
 
 const two = (n) => String(n).padStart(2, "0");
 
-// marks are the labels of the x axis, at most so many: times of day by the local clock, or seconds.
+// marks returns the labels of the x axis: local times of day, or seconds. It returns at most as
+// many as most says.
 function marks(c, low, high, most) {
   const unit = c.clock ? 1000 : 1, step = round((high - low) / unit / Math.max(1, most)) * unit;
   const zone = c.clock ? new Date(low).getTimezoneOffset() * 60_000 : 0, first = c.clock ? Math.ceil((low - zone) / step) * step + zone : low;
@@ -155,7 +156,7 @@ function marks(c, low, high, most) {
   });
 }
 
-// scale are the ticks of the y axis. Those of whole numbers are whole.
+// scale returns the ticks of the y axis. If the values are whole numbers, the ticks are, too.
 function scale(peak, c) {
   let step = c.durations ? round(peak / 4000) * 1000 : nice(peak / 4);
   if (c.whole) step = Math.max(1, Math.ceil(step));
@@ -163,15 +164,15 @@ function scale(peak, c) {
   return Array.from({ length: n + 1 }, (_, i) => Math.round(i * step * 1e6) / 1e6);
 }
 
-// brief is a round number of seconds, short.
+// brief writes a number of seconds in a short form.
 const brief = (s) => (s === 0 ? "0" : s < 60 ? `${s} s` : s < 3600 ? `${+(s / 60).toFixed(1)} min` : `${+(s / 3600).toFixed(1)} h`);
 
-// round is a round number of seconds, s at least.
+// round returns the next round number of seconds that is at least s.
 function round(s) {
   return [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600].find((n) => n >= s) || 43200;
 }
 
-// nice is a round number, v at least.
+// nice returns the next round number that is at least v.
 function nice(v) {
   if (!(v > 0)) return 1;
   const unit = 10 ** Math.floor(Math.log10(v));

@@ -1,14 +1,15 @@
-// The charts of the view Now: both have the same axis, which is the wall clock of this page.
+// The charts of the view Now. Both charts have the same time axis, which shows the local time.
 
 import { chart } from "./chart.js";
 
 const ms = (t) => new Date(t).getTime();
 const counts = ["events", "written", "deleted", "unchanged", "superseded", "stale", "duplicates", "dead"];
 
-// widths are the lengths of a bar in seconds.
+// widths are the possible widths of a bar, in steps.
 const widths = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600];
 
-// buckets adds up the points of each bar. A bar without a write has no freshness: that is a gap.
+// buckets adds up the points of each bar. A bar without a write has no freshness, so the chart has
+// a gap there.
 function buckets(points, from, width) {
   const by = new Map();
   for (const p of points) {
@@ -23,13 +24,13 @@ function buckets(points, from, width) {
   return [...by.values()].sort((a, b) => a.at - b.at).map((b) => ({ ...b, median: b.medians.length ? b.medians.sort((x, y) => x - y)[(b.medians.length - 1) >> 1] : null }));
 }
 
-// zone names the time zone of the axis.
+// zone returns the name of the time zone of the axis.
 function zone() {
   const minutes = -new Date().getTimezoneOffset(), two = (n) => String(n).padStart(2, "0"), abs = Math.abs(minutes);
   return minutes === 0 ? "UTC" : `UTC${minutes < 0 ? "−" : "+"}${two(Math.floor(abs / 60))}:${two(abs % 60)}`;
 }
 
-// series are the two charts of what was measured.
+// series returns the two charts of the measurements.
 export function series(ctx, m, status) {
   const { el, fmt } = ctx, notes = (m.notes || []).map((n) => el("p", { class: "note" }, n));
   if (!m.points?.length) return notes;
@@ -46,7 +47,8 @@ export function series(ctx, m, status) {
 
 function freshness(ctx, m, all, axis, shades, each) {
   const { fmt } = ctx, fresh = all.filter((b) => b.median !== null);
-  // A promise far above what happens is said and not drawn: it would flatten all else.
+  // The chart does not draw a promise that is far above the measurements, because it would flatten
+  // the lines. The caption names it instead.
   const promises = m.promises || [], peak = 3 * Math.max(0, ...fresh.map((b) => b.p99));
   const near = promises.filter((p, i) => (i === 0 && !peak) || p.fresh_ns / 1e6 <= peak), far = promises.filter((p) => !near.includes(p));
   const of = (p) => `promise${p.collections.length ? ` for ${p.collections.join(", ")}${p.more ? ` and ${fmt.number(p.more)} more` : ""}` : ""}: ${fmt.duration(p.fresh_ns / 1e6)} after the last change`;
@@ -61,7 +63,7 @@ function freshness(ctx, m, all, axis, shades, each) {
 }
 
 function events(ctx, all, axis, shades, each) {
-  // A bar without events is a zero: the axis is whole, and only what happened is in the table.
+  // The table lists only the bars that have events.
   const bar = (name, meaning, of) => ({ name, meaning, kind: "bar", points: all.map((b) => [b.at, of(b)]) });
   return chart({
     ...axis, shades, title: `Events in each ${each}`, note: `what came in, and what became of it; times are ${zone()}`, whole: true, y: ctx.fmt.number,
@@ -73,8 +75,8 @@ function events(ctx, all, axis, shades, each) {
   });
 }
 
-// whole has a zero for each step without events, so that the line of what came in has no gap. It
-// ends with the last step that is over.
+// whole adds a zero for each step without events, so that the line has no gap. The last point is
+// the last step that is over.
 function whole(all, { range: [from], step }, to) {
   const by = new Map(all.map((b) => [b.at, b.events])), first = all[0]?.at ?? from, points = [];
   for (let at = first; at + step <= to; at += step) points.push([at, by.get(at) || 0]);

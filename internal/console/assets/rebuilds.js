@@ -1,4 +1,4 @@
-// Rebuilds that are under way: how far each is, and how to go on with one or give it up.
+// The rebuilds that run: how far each one is, and the buttons that resume or abort it.
 
 const phases = {
   creating: "the new index is made", announced: "writes begin to go to both indices", filling: "the engine copies the documents",
@@ -7,7 +7,7 @@ const phases = {
   done: "done: readers have the new index", aborted: "aborted: readers have the index that they had",
 };
 
-// rebuilds returns its node, and what to call at each tick.
+// rebuilds returns its element, and a function that the view calls at each tick.
 export function rebuilds(ctx) {
   const { el, fmt } = ctx, node = el("div", {}), rows = new Map(); // by sink
   const every = ctx.about.mode === "dev" ? 1500 : 15_000;
@@ -84,7 +84,8 @@ export function rebuilds(ctx) {
         }
         if (!rows.get(p.sink).busy()) rows.get(p.sink).draw(p);
       }
-      // One that this page has ended stays, with its outcome. One that somebody else has ended goes.
+      // A rebuild that ended on this page stays, with its outcome. The page removes a rebuild that
+      // ended elsewhere.
       for (const [sink, r] of rows) {
         if (!all.some((p) => p.sink === sink) && !r.busy() && !r.ended()) {
           r.section.remove();
@@ -92,7 +93,7 @@ export function rebuilds(ctx) {
         }
       }
     } catch {
-      // what failed is asked again, and the status says what is wrong
+      // the page asks again later, and the status says what is wrong
     } finally {
       busy = false;
     }
