@@ -41,8 +41,10 @@
 //       typed is the text that the user must type to confirm. asked is the label of a field: the
 //       dialog resolves to its text, which must not be empty. text may be an element.
 //   ctx.toast(text)                shows a short message for some seconds
-//   ctx.table(headings, rows, {caption, empty})   a table; a wide table scrolls;
-//       a heading is a text, or {text, number: true}; a row is a list of cells (texts, elements)
+//   ctx.table(headings, rows, {caption, empty, stack})   a table; a wide table scrolls;
+//       a heading is a text, or {text, number: true}; a row is a list of cells (texts, elements);
+//       with stack, each row is a list of its own on a phone
+//   ctx.times(text)                the text with each time of it in the format of the page
 //   ctx.renew(node, text, children)  fills node with the result of children(), unless text is the same
 //       as at the last call. The focus stays at its place. Use it for parts that a tick may change.
 //   ctx.leaving(fn)                calls fn when the user leaves the view
@@ -69,7 +71,7 @@ addEventListener("hashchange", () => {
 });
 
 // runbook is a link to a page of the runbook.
-const runbook = (page) => el("a", { href: `${about.docs}runbook/${page}.md`, target: "_blank", rel: "noreferrer noopener" }, `Runbook: ${page}`);
+const runbook = (page) => el("a", { href: `${about.docs}runbook/${page}.md`, target: "_blank", class: "nowrap", rel: "noreferrer noopener" }, `Runbook: ${page}`);
 
 // Elements.
 
@@ -90,15 +92,20 @@ export const el = (tag, attrs, ...children) => fill(document.createElement(tag),
 export const svg = (tag, attrs, ...children) =>
   fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attrs, children);
 
-export function table(headings, rows, { caption, empty } = {}) {
+export function table(headings, rows, { caption, empty, stack } = {}) {
   if (!rows.length) return el("p", { class: "empty" }, empty || "There is nothing to show.");
-  const number = headings.map((h) => h.number && "number");
-  return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption || "Table" },
+  const number = headings.map((h) => h.number && "number"), text = headings.map((h) => h.text ?? h);
+  return el("div", { class: stack ? "scroll stack" : "scroll", tabindex: "0", role: "region", "aria-label": caption || "Table" },
     el("table", {},
       caption && el("caption", {}, caption),
-      el("thead", {}, el("tr", {}, headings.map((h, i) => (h.text ?? h) === "" ? el("td")
-        : el("th", { scope: "col", class: number[i] }, h.text ?? h)))),
-      el("tbody", {}, rows.map((cells) => el("tr", {}, cells.map((c, i) => el("td", { class: number[i] }, c)))))));
+      el("thead", {}, el("tr", {}, headings.map((h, i) => text[i] === "" ? el("td")
+        : el("th", { scope: "col", class: number[i] }, text[i])))),
+      el("tbody", {}, rows.map((cells) => el("tr", {}, cells.map((c, i) => el("td", { class: number[i], "data-name": text[i] }, c)))))));
+}
+
+// times returns a text of the server with each time of it in the format of the page.
+export function times(text) {
+  return text.split(/(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)/).map((part, i) => (i % 2 ? el("time", { datetime: part, title: part }, fmt.time(part)) : part));
 }
 
 const renewed = new WeakMap();
@@ -302,7 +309,7 @@ function take(tick) {
 // health shows in the header of every view whether something is wrong.
 function health() {
   const all = problems(last), bad = all.filter((p) => p.level === "bad"), at = $("health");
-  const text = bad.length ? (bad.length === 1 ? bad[0].title : `${bad.length} problems`) : all.length ? "Look at Now" : "Healthy";
+  const text = bad.length ? (bad.length === 1 ? bad[0].title : `${bad.length} problems`) : all.length ? (all.length === 1 ? all[0].title : `${all.length} warnings`) : "Healthy";
   if (at.textContent !== text) at.textContent = text;
   at.className = bad.length ? "bad" : all.length ? "warn" : "good";
   at.hidden = false;
@@ -424,7 +431,7 @@ async function show() {
   leave = () => ends.forEach((end) => end());
   const keep = (end) => (ends.push(end), end);
   const ctx = {
-    get, post, link, now, runbook, el, svg, fmt, confirm, toast, table, pretty, renew, params, about,
+    get, post, link, now, runbook, el, svg, fmt, confirm, toast, table, times, pretty, renew, params, about,
     go: (to, p) => { location.hash = link(to, p); },
     live: (fn) => keep(live(fn)),
     stream: (...all) => keep(stream(...all)),

@@ -58,7 +58,7 @@ export function problems(tick) {
     all.push({ level: "bad", title: "Documents are late", since: s.flow.oldest_at, page: "live-age", does: "Tries each message again when its visibility ends." });
   }
   if (s.dead_letters) {
-    all.push({ level: "warn", title: `${fmt.number(s.dead_letters)}${s.capped ? " or more" : ""} dead letter${s.dead_letters === 1 ? " is" : "s are"} parked`, does: "Keeps each message byte for byte.", you: el("a", { href: link("dead") }, "See why, and redrive or drop them"), page: "dead-letters" });
+    all.push({ level: "warn", title: `${fmt.number(s.dead_letters)}${s.capped ? " or more" : ""} dead letter${s.dead_letters === 1 ? " is" : "s are"} parked`, does: "lull keeps each message byte for byte.", you: el("a", { href: link("dead") }, "See why, and redrive or drop them"), page: "dead-letters" });
   }
   return all.filter(Boolean).sort((a, b) => (a.level === "bad" ? 0 : 1) - (b.level === "bad" ? 0 : 1));
 }

@@ -1,8 +1,8 @@
-// A document's timeline: a lane for each version of each message, from the moment the message was
-// sent to what became of it, and below it every decision in words.
+// The timeline of a document. Each version of each message has a lane, which begins when the
+// message was sent and ends with its outcome. Below the lanes is a list of all decisions in words.
 
-// How each step is drawn: what it makes of the version, and the class of its bar. A step that ends
-// the version's wait has an end.
+// How the page draws each step: the word for its outcome, and its mark. If the step ends the wait
+// of the version, end is the class of the bar.
 const steps = {
   admitted: { word: "admitted", mark: "▸" }, held: { word: "held", mark: "▸" }, waiting: { word: "waits", mark: "·" },
   claimed: { word: "claimed", mark: "◆" }, committed: { word: "written and committed", mark: "●", end: "good" },
@@ -17,11 +17,11 @@ const steps = {
   outcome_unknown: { word: "no answer", mark: "◇" }, left_superseded: { word: "left: a newer one goes first", mark: "○", end: "soft" },
 };
 
-const shown = 12; // lanes
+const shown = 12; // how many lanes the page shows
 const ms = (t) => (t ? new Date(t).getTime() : NaN);
 
-// lanes collects what is known of each version of each message. What names no message is about the
-// one of its version that is under way.
+// lanes collects the known facts about each version of each message. A decision that names no
+// message belongs to the message of its version that has no outcome yet.
 function lanes(x) {
   const versions = new Map(); // by message, "" for none
   const of = (version, message = "") => {
@@ -48,7 +48,7 @@ function lanes(x) {
     if (!step) continue;
     l.marks.push({ at: ms(d.at), mark: step.mark, word: step.word });
     if (step.again) l.end = { at: ms(d.at), word: step.word, kind: "soft" }; // as another message
-    // what is superseded, stale or parked again afterwards is told below: the first end counts
+    // a written version keeps its outcome, even if a later decision calls it superseded or stale
     if (step.end && !(l.end?.kind === "good" && step.end === "soft")) l.end = { at: ms(d.at), word: step.word, kind: step.end };
   }
   for (const h of x.held || []) {
@@ -81,6 +81,7 @@ function lanes(x) {
 
 export function timeline(ctx, x) {
   const { el, fmt } = ctx, known = lanes(x), rows = known.slice(-shown), now = ctx.now();
+  if (!rows.length && x.decisions?.length) return el("p", { class: "soft" }, "Its messages have no version, so no line can be drawn for them.");
   if (!rows.length) return el("p", { class: "empty" }, "No message of this document is known here.");
   const open = rows.some((l) => !l.end);
   const from = Math.min(...rows.map((l) => l.first || l.due).filter((t) => !Number.isNaN(t)));
@@ -111,7 +112,7 @@ export function timeline(ctx, x) {
     el("p", { class: "soft legend" }, rows.some((l) => l.nth) && "1 of 2: messages of the same version. ", "▸ admitted, held ◆ claimed ✚ enriched ● written ◎ unchanged ○ superseded, stale or duplicate ✕ dead letter"));
 }
 
-// story is every decision in words.
+// story returns the list of all decisions in words.
 export function story(ctx, x) {
   const { el, fmt } = ctx, decisions = x.decisions || [];
   if (!decisions.length) {

@@ -47,14 +47,16 @@ func (p *page) accessible(where string) {
 	}
 }
 
-// tooWide is a script that returns by how many pixels the page is wider than its window, and which
-// elements are too wide.
+// tooWide is a script that returns by how many pixels the page is wider than its window, which
+// elements are too wide, and which tables of a phone scroll sideways.
 const tooWide = `({pixels: document.documentElement.scrollWidth - innerWidth,
+	cut: [...document.querySelectorAll(".stack")].filter((e) => innerWidth < 640 && e.scrollWidth > e.clientWidth + 1)
+		.map((e) => e.getAttribute("aria-label")),
 	by: [...document.querySelectorAll("body *")]
 		.filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroll, pre, .chart"))
 		.slice(0, 3).map((e) => e.tagName + "." + e.className)})`
 
-// fits checks that the page as a whole never scrolls sideways.
+// fits checks that neither the page as a whole nor a table of a phone scrolls sideways.
 func (p *page) fits(where string) {
 	p.t.Helper()
 	for _, width := range []int64{320, 768, 1440} {
@@ -62,7 +64,11 @@ func (p *page) fits(where string) {
 		got := value[struct {
 			Pixels int      `json:"pixels"`
 			By     []string `json:"by"`
+			Cut    []string `json:"cut"`
 		}](p, tooWide)
+		if len(got.Cut) > 0 {
+			p.t.Errorf("%s: at %d px these tables scroll sideways: %q", where, width, got.Cut)
+		}
 		if got.Pixels > 0 {
 			p.t.Errorf("%s: at %d px the page is %d px too wide: %q", where, width, got.Pixels, got.By)
 		}

@@ -1,6 +1,6 @@
-// What goes wrong on AWS, on purpose and on this laptop: each with what to expect.
+// Failures that happen on AWS, caused on purpose in this run. Each failure says what to expect.
 
-// The switches. A change is sent at once.
+// The switches. The page sends each change at once.
 const breaks = [
   {
     name: "sink_down", label: "Sink down", on: true, off: false,
@@ -33,7 +33,7 @@ const kills = [
   },
 ];
 
-// The documents of the little stream, and how often a burst of one of them comes.
+// The stream of events: how many documents it has, and the milliseconds between two bursts.
 const documents = 8, every = 1000;
 
 export default {
@@ -94,7 +94,7 @@ export default {
       el("h2", {}, "Switches"), el("div", { class: "cards wide" }, cards),
       el("h2", {}, "Kill a function"), el("div", { class: "cards wide" }, killing));
 
-    // The little stream.
+    // toggle starts or stops the stream of events.
     function toggle() {
       if (sending) {
         clearInterval(sending);
@@ -135,7 +135,7 @@ export default {
       const text = sentence(s);
       if (say.textContent !== text) say.textContent = text;
       say.className = broken(s) ? "note" : "";
-      counts.replaceChildren(el("dl", { class: "cards" }, [
+      counts.replaceChildren(el("dl", { class: "cards totals" }, [
         ["Events", s.events], ["Done", s.done], ["Waiting", s.waiting], ["Dead letters", s.dead], ["Lost", s.lost],
       ].map(([name, n]) => el("div", { class: "card" }, el("dt", {}, name),
         el("dd", { class: name === "Lost" ? (n ? "bad" : "good") : undefined }, fmt.number(n))))));
@@ -163,7 +163,7 @@ export default {
       try {
         const mine = ++asked, s = await ctx.get("/console/breakit");
         if (mine === asked) show(s);
-      } catch { /* the banner says it */ }
+      } catch { /* the banner reports the error */ }
       asking = false;
     }
     show(state);

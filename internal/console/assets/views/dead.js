@@ -83,7 +83,7 @@ async function list(root, ctx) {
         el("span", { class: "nowrap" }, l.state === "redriven" ? "sent again" : l.state),
         el("a", { class: "nowrap", href: ctx.link("dead", { key: l.id }), "aria-label": `Open the dead letter of ${l.key || l.message_id}` }, "Open"),
       ]), {
-        caption: "Dead letters",
+        caption: "Dead letters", stack: true,
         empty: p.next ? "None on this page: the filter passed over what was looked at. Go on to the next one."
           : filtered ? "No dead letter passes the filter." : "There are no dead letters. Every message was written, superseded, or waits.",
       }),
@@ -281,10 +281,10 @@ function panel(ctx, at, verb, selection, what, fails, done) {
         end?.error ? el("p", { class: "problem" }, end.error) : null,
         end?.stopped ? el("p", { class: "note" }, `Stopped. What is counted was done, the rest is as it was.`) : null,
         rows.length ? ctx.table(["Outcome", { text: "Dead letters", number: true }, "What it means"], rows,
-          { caption: dry ? "Dry run: nothing was changed" : end ? "What was done" : "So far" }) : null,
+          { caption: dry ? "Dry run: nothing was changed" : end ? "What was done" : "So far", stack: true }) : null,
         lines.length ? el("details", {}, el("summary", {}, lines.length === 1 ? "Which one" : `The last ${lines.length} of them`),
           ctx.table(["Dead letter", "Document", "Outcome", "Error"], lines.map((l) => [
-            el("code", {}, l.id), el("bdi", { class: "mono" }, `${l.key || "–"} ${l.version ? `v${l.version}` : ""}`), l.outcome, l.error || ""]))) : null,
+            el("code", {}, l.id), el("bdi", { class: "mono" }, `${l.key || "–"} ${l.version ? `v${l.version}` : ""}`), l.outcome, l.error || ""]), { stack: true })) : null,
       ].filter(Boolean));
     };
     return new Promise((resolve) => {
@@ -373,7 +373,7 @@ function follow(ctx, at, sent, all) {
     if (said.textContent !== text) said.textContent = text;
     ctx.renew(table, JSON.stringify(results), () => ctx.table(["Document", "Result", "Why"], results.map((r) => [
       r.key ? el("a", { class: "mono", href: ctx.link("documents", { key: r.key }) }, r.key) : el("a", { class: "mono", href: ctx.link("dead", { key: r.id }) }, r.id),
-      el("span", { class: `tag ${kinds[r.state]}` }, r.state === "waits" ? "not judged yet" : r.state), el("bdi", {}, r.why || "")]), { caption: "Each is followed to its result" }));
+      el("span", { class: `tag ${kinds[r.state]}` }, r.state === "waits" ? "not judged yet" : r.state), el("bdi", {}, r.why || "")]), { caption: "Each is followed to its result", stack: true }));
     return sums.get("waits") || 0;
   }
 

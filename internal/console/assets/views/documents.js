@@ -26,11 +26,14 @@ export default {
 // waiting, like one that waits for quiet.
 const tag = (ctx, state, cause = state) => ctx.el("span", { class: `tag ${colors[cause] ?? "bad"}` }, words(state));
 
-// because says why a document waits, and what happens next. The server decides both.
-function because(ctx, wait) {
-  if (!wait?.next) return wait?.cause || "";
+// because says why a document waits, and what happens next. The server decides both. If the page has
+// told the cause already, because says only what happens next.
+function because(ctx, wait, told) {
+  const cause = told ? "" : wait?.cause || "";
+  if (!wait?.next) return cause;
   const over = wait.next !== "paused" && ms(wait.at) <= ctx.now();
-  return `${wait.cause}, ${wait.next} ${over ? "now" : ctx.fmt.ago(wait.at)}`;
+  const next = `${wait.next} ${over ? "now" : ctx.fmt.ago(wait.at)}`;
+  return told ? `${next[0].toUpperCase()}${next.slice(1)}.` : `${cause}, ${next}`;
 }
 
 // A bar follows the page's clock, so it moves without answers of the server.
@@ -71,8 +74,9 @@ function bars(ctx) {
 
 const ms = (t) => new Date(t).getTime();
 
-// waiting shows why a document waits. Bars show how long it waits for quiet, and nothing else.
-function waiting(ctx, make) {
+// waiting shows why a document waits. Bars show how long it waits for quiet, and nothing else. told
+// says that the page has told the cause already.
+function waiting(ctx, make, told = false) {
   const quiet = make.bar("quiet"), cap = make.bar("max wait"), cause = ctx.el("span", {}), more = ctx.el("span", { class: "soft" });
   const node = ctx.el("span", { class: "bars" }, cause, quiet.node, cap.node, more);
   const said = { node };
@@ -81,7 +85,7 @@ function waiting(ctx, make) {
     set(d) {
       const calm = d.wait.state === "waiting", due = calm && d.due_at && ms(d.due_at);
       said.move = () => {
-        const text = calm ? d.wait.cause : because(ctx, d.wait);
+        const text = calm ? (told ? "" : d.wait.cause) : because(ctx, d.wait, told);
         if (cause.textContent !== text) cause.textContent = text;
       };
       make.run(said);
@@ -107,8 +111,9 @@ function list(root, ctx) {
 
   function row(d) {
     const wait = waiting(ctx, make);
-    const cells = { state: el("td", {}), version: el("td", { class: "mono" }), written: el("td", { class: "nowrap" }), wait: el("td", {}) };
-    const tr = el("tr", {}, el("th", { scope: "row", class: "key" }, el("a", { href: ctx.link("documents", { key: d.key }) }, el("bdi", {}, d.key))),
+    const cell = (name, attrs) => el("td", { ...attrs, "data-name": name });
+    const cells = { state: cell("State"), version: cell("Version"), written: cell("Last write", { class: "nowrap" }), wait: cell("Why") };
+    const tr = el("tr", {}, el("th", { scope: "row", class: "key", "data-name": "Document" }, el("a", { href: ctx.link("documents", { key: d.key }) }, el("bdi", {}, d.key))),
       cells.state, cells.version, cells.wait, cells.written);
     return {
       tr,
@@ -134,7 +139,7 @@ function list(root, ctx) {
     }
     if (!body) {
       body = el("tbody", {});
-      ctx.renew(at, "table", () => [el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Documents" },
+      ctx.renew(at, "table", () => [el("div", { class: "scroll stack", tabindex: "0", role: "region", "aria-label": "Documents" },
         el("table", { class: "documents" }, el("caption", {}, "By the table, at this moment. Sinks are not asked."),
           el("thead", {}, el("tr", {}, ["Document", "State", "Version", "Why", "Last write"].map((h) => el("th", { scope: "col" }, h)))),
           body)), el("div", {})]);
@@ -200,9 +205,9 @@ function list(root, ctx) {
 }
 
 function versions(ctx, d) {
-  const has = d.version ? ctx.el("span", {}, d.operation === "delete" ? `deleted by ${d.version}` : d.version) : ctx.el("span", { class: "soft" }, "none");
+  const has = d.version ? ctx.el("span", { class: "mono" }, d.operation === "delete" ? `deleted by ${d.version}` : d.version) : ctx.el("span", { class: "soft mono" }, "none");
   if (!d.pending) return has;
-  return [has, " ", ctx.el("span", { class: d.state === "dead" ? "bad" : "soft" }, `→ ${d.pending}`)];
+  return [has, " ", ctx.el("span", { class: `mono ${d.state === "dead" ? "bad" : "soft"}` }, `→ ${d.pending}`)];
 }
 
 function search(ctx, filter) {
@@ -250,7 +255,7 @@ const shownState = (x) => (x.state.startsWith("sink_") ? x.state : x.listed);
 // One document.
 
 async function one(root, ctx, key) {
-  const { el, fmt } = ctx, make = bars(ctx), wait = waiting(ctx, make);
+  const { el, fmt } = ctx, make = bars(ctx), wait = waiting(ctx, make, true);
   ctx.title(key);
   const lead = el("div", {}), body = el("div", {}), problem = el("div", {});
   root.append(el("p", {}, el("a", { href: ctx.link("documents") }, "All documents")), lead, problem, contents(ctx, key), body);
@@ -259,7 +264,7 @@ async function one(root, ctx, key) {
 
   function draw(x) {
     last = x;
-    lead.replaceChildren(el("div", { class: `sentence ${colors[x.state] ?? "bad"}` }, el("p", {}, tag(ctx, shownState(x), x.state), " ", x.sentence), x.wait && wait.node));
+    lead.replaceChildren(el("div", { class: `sentence ${colors[x.state] ?? "bad"}` }, el("p", {}, tag(ctx, shownState(x), x.state), " ", ctx.times(x.sentence)), x.wait && wait.node));
     const row = x.row || {}, due = (x.held || []).find((h) => h.order_key === x.pending);
     if (x.wait) {
       wait.set({ wait: x.wait, due_at: due?.due_at, began_at: row.burst_start, quiet_ns: x.quiet_ns, max_wait_ns: x.max_wait_ns, held: x.held?.length });
@@ -269,18 +274,18 @@ async function one(root, ctx, key) {
       el("h2", {}, "Timeline"), lanes, story(ctx, x),
       x.held?.length && [el("h2", {}, "Messages that wait"), ctx.table(["Version", "Operation", "Lane", "Sent", "Due", { text: "Received", number: true }, "Message"],
         x.held.map((h) => [mono(ctx, h.version), h.operation, h.lane, fmt.time(h.sent_at), fmt.time(h.due_at), `${h.receives}×`, mono(ctx, h.message_id)]),
-        { caption: `Of the flight ${x.flight}` })],
+        { caption: `Of the flight ${x.flight}`, stack: true })],
       x.scheduled?.length && [el("h2", {}, "Scheduled"), ctx.table(["Version", "Not before", "Message"],
-        x.scheduled.map((s) => [mono(ctx, s.version), fmt.time(s.not_before), mono(ctx, s.message_id)]), { caption: "Events that wait for their time" })],
+        x.scheduled.map((s) => [mono(ctx, s.version), fmt.time(s.not_before), mono(ctx, s.message_id)]), { caption: "Events that wait for their time", stack: true })],
       x.dead_letters?.length && [el("h2", {}, "Dead letters"), ctx.table(["Version", "Reason", "Detail", "State", "Died"],
         x.dead_letters.map((l) => [mono(ctx, l.version || "–"), el("a", { href: ctx.link("dead", { key: l.id }) }, l.reason), el("bdi", {}, l.detail), l.state, fmt.time(l.died_at)]),
-        { caption: "Kept byte for byte" }), el("p", {}, el("a", { href: ctx.link("dead", { key }) }, "Redrive or drop them"))],
+        { caption: "Kept byte for byte", stack: true }), el("p", {}, el("a", { href: ctx.link("dead", { key }) }, "Redrive or drop them"))],
       el("h2", {}, "Effective settings"), ctx.table(["Setting", "Value"], [
-        [el("code", {}, "quiet"), `${fmt.duration(x.quiet_ns / 1e6)} without a change, then it is written`], [el("code", {}, "maxWait"), `${fmt.duration(x.max_wait_ns / 1e6)} after the first change, at the latest`],
-        [el("code", {}, "minInterval"), `one write in ${fmt.duration(x.min_interval_ns / 1e6)}, at most`], [el("code", {}, "sink"), x.sink],
+        [el("code", { class: "whole" }, "quiet"), `${fmt.duration(x.quiet_ns / 1e6)} without a change, then it is written`], [el("code", { class: "whole" }, "maxWait"), `${fmt.duration(x.max_wait_ns / 1e6)} after the first change, at the latest`],
+        [el("code", { class: "whole" }, "minInterval"), `one write in ${fmt.duration(x.min_interval_ns / 1e6)}, at most`], [el("code", { class: "whole" }, "sink"), x.sink],
       ], { caption: "Of its collection, with what the collection inherits" }),
       el("h2", {}, "Stored state"), Object.keys(row).length ? ctx.table(["Attribute", "Value"],
-        Object.entries(row).map(([k, v]) => [el("code", {}, k), mono(ctx, String(v))]), { caption: "The row of the document in the table" })
+        Object.entries(row).map(([k, v]) => [el("code", { class: "whole" }, k), el("bdi", { class: "mono some" }, String(v))]), { caption: "The row of the document in the table" })
         : el("p", { class: "empty" }, "The table has no row of the document."),
     ]);
   }
@@ -320,8 +325,8 @@ function sinks(ctx, key, x) {
   if (all !== key) return [el("p", {}, `This is about the sink ${x.sink} alone. `, el("a", { href: ctx.link("documents", { key: all }) }, "All sinks of this document"))];
   if (!x.others?.length) return [];
   return [el("h2", {}, "In each sink"), ctx.table(["Sink", "State", "Version in the sink", "Why"],
-    [x, ...x.others].map((o) => [el("span", { class: "whole" }, o === x ? o.sink : el("a", { href: ctx.link("documents", { key: o.key }) }, o.sink)), tag(ctx, shownState(o), o.state), mono(ctx, o.in_sink || "–"), o.sentence]),
-    { caption: `What follows is about the sink ${x.sink}` })];
+    [x, ...x.others].map((o) => [el("span", { class: "whole" }, o === x ? o.sink : el("a", { href: ctx.link("documents", { key: o.key }) }, o.sink)), tag(ctx, shownState(o), o.state), mono(ctx, o.in_sink || "–"), ctx.times(o.sentence)]),
+    { caption: `What follows is about the sink ${x.sink}`, stack: true })];
 }
 
 const mono = (ctx, text) => ctx.el("bdi", { class: "mono" }, text);

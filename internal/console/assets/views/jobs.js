@@ -78,7 +78,7 @@ function list(root, ctx) {
         el("a", { class: "whole", href: ctx.link("jobs", { key: j.id }) }, j.id), state(ctx, j), el("span", { class: "progress" }, progress(ctx, j, paces[i])),
         j.error ? el("bdi", { class: "bad" }, j.error) : counts(ctx, j) || "–", el("time", { class: "nowrap", datetime: j.begun_at, title: j.begun_at }, fmt.ago(j.begun_at)), el("bdi", {}, j.by),
       ]),
-      { caption: "The newest first", empty: "No job runs, and none has run. A redrive of dead letters is one; lull backfill, lull replay and lull index check begin others." }));
+      { caption: "The newest first", stack: true, empty: "No job runs, and none has run. A redrive of dead letters is one; lull backfill, lull replay and lull index check begin others." }));
   });
 }
 

@@ -176,10 +176,10 @@ function stack(ctx, s) {
       { caption: `Queued: not yet received. Waiting: held in a flight, or put off. ${fmt.number(s.flights)} flights, ${fmt.number(s.scheduled)} events scheduled${s.capped ? " (at least)" : ""}${s.pruned_at ? `, pruned ${fmt.ago(s.pruned_at)}` : ""}.` }),
     el("h2", {}, "Sinks"),
     ctx.table(["Sink", "Health", right("Limit"), ""], (s.sinks || []).map((k) => [el("span", { class: "whole" }, k.sink), health(ctx, k), k.ceiling ? `${fmt.number(k.ceiling)}/s` : "none", pauseButton(ctx, k.sink, Boolean(k.pause))]),
-      { caption: "Health by the table. The limit is the setting maxDocumentsPerSecond." }),
+      { stack: true, caption: "Health by the table. The limit is the setting maxDocumentsPerSecond." }),
     el("h2", {}, "Sources"),
     ctx.table(["Source", "Format", "Versions", "Documents come"], (ctx.about.sources || []).map((o) => [o.name, o.kind, o.class, o.fetch ? `from ${o.fetch}` : "in the message"]),
-      { caption: "By the settings" }),
+      { caption: "By the settings", stack: true }),
   ];
 }
 
@@ -188,6 +188,6 @@ function dollars(ctx, m, open) {
   if (!m.dollars?.items?.length) return [];
   return [el("details", { open }, el("summary", {}, `Dollars so far: ${fmt.dollars(m.dollars.total)}`),
     ctx.table(["Service", "What", { text: "Count", number: true }, { text: "Dollars", number: true }],
-      m.dollars.items.map((i) => [i.service, i.what, fmt.number(Math.round(i.count * 1000) / 1000), fmt.dollars(i.dollars)]), { caption: "By list prices" }),
+      m.dollars.items.map((i) => [i.service, i.what, fmt.number(Math.round(i.count * 1000) / 1000), fmt.dollars(i.dollars)]), { caption: "By list prices", stack: true }),
     el("p", { class: "soft" }, m.dollars.counts))];
 }

@@ -214,7 +214,7 @@ export default {
           const shown = [...states].filter(([, s]) => s);
           docs.replaceChildren(el("h2", {}, "Results"), ...shown.map(([k, s]) => el("section", { class: "card" },
             el("h3", {}, el("a", { class: "mono", href: ctx.link("documents", { key: k }) }, k), " ", el("span", { class: "tag" }, s.state.replaceAll("_", " "))),
-            el("p", {}, s.sentence))));
+            el("p", {}, ctx.times(s.sentence)))));
           const s = fixed && states.get(fixed.key);
           if (s?.state === "fresh" && s.version === fixed.version && closes.checked) await close();
         } catch (e) {

@@ -1,8 +1,9 @@
-// Other settings and other loads, through the simulator, beside the settings that run.
+// Compares other settings or another load with the settings that run now. The simulator computes
+// both.
 
 import { chart } from "../chart.js";
 
-// The load, by the flags of `lull simulate`.
+// The fields of the load. Their names are those of the flags of `lull simulate`.
 const fields = [
   { name: "load", label: "Events a second", type: "number", value: "5", min: 0, step: "any" },
   { name: "burst", label: "Events in a burst", type: "number", value: "3", min: 1, max: 100 },
@@ -45,7 +46,7 @@ export default {
       el("p", {}, "Change the load, the settings or both. The real functions run against simulated services, ",
         "in virtual time, and nothing of this run is touched."),
       el("form", { onsubmit: start },
-        el("div", { class: "fields" }, fields.map(field)),
+        el("div", { class: "fields grid" }, fields.map(field)),
         el("div", { class: "field" }, el("label", { for: "whatif-settings" }, "Your settings"),
           el("small", { id: "whatif-help" }, "They begin as the settings that run. Raise debounce.quiet, for example."), settings),
         el("div", { class: "actions" }, run, cancel,
@@ -98,7 +99,7 @@ export default {
       say.textContent = text;
     }
 
-    // Every fault, with the field that it is of.
+    // wrong shows all faults, and marks the field of each fault.
     function wrong({ error, faults: all }) {
       const go = (input) => () => {
         input.focus();
@@ -167,7 +168,7 @@ export default {
   },
 };
 
-// span is a Go duration such as 1h2m3s in milliseconds.
+// span converts a Go duration such as 1h2m3s to milliseconds.
 function span(text) {
   const unit = { h: 3600_000, m: 60_000, s: 1000 };
   return [...text.matchAll(/([\d.]+)(h|ms|m|s)/g)].reduce((sum, [, n, u]) => sum + Number(n) * (unit[u] || 1), 0);
