@@ -16,8 +16,8 @@ func TestWriteTemplates(t *testing.T) {
 		t.Skip("make lint-template runs it with -templates")
 	}
 	stackOf(t, fullStack)
-	found, err := filepath.Glob(filepath.Join(folder, "out", "*.template.json"))
-	if err != nil || len(found) == 0 {
+	found, err := filepath.Glob(filepath.Join(folder, "*", "*.template.json"))
+	if err != nil || len(found) <= len(states) {
 		t.Fatalf("got templates %v: %v", found, err)
 	}
 	if err := os.MkdirAll(*templates, 0o755); err != nil {
@@ -28,7 +28,8 @@ func TestWriteTemplates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(*templates, filepath.Base(path)), text, 0o600); err != nil {
+		name := filepath.Base(filepath.Dir(path)) + "-" + filepath.Base(path)
+		if err := os.WriteFile(filepath.Join(*templates, name), text, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
