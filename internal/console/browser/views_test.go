@@ -47,8 +47,8 @@ func (p *page) accessible(where string) {
 	}
 }
 
-// tooWide is a script that returns by how many pixels the page is wider than its window, which
-// elements are too wide, and which tables of a phone scroll sideways.
+// tooWide is a script that returns by how many pixels the page is wider than its window. It also
+// returns which elements are too wide, and which tables scroll sideways on a phone.
 const tooWide = `({pixels: document.documentElement.scrollWidth - innerWidth,
 	cut: [...document.querySelectorAll(".stack")].filter((e) => innerWidth < 640 && e.scrollWidth > e.clientWidth + 1)
 		.map((e) => e.getAttribute("aria-label")),

@@ -27,10 +27,10 @@ type address struct {
 	lane flight.Lane
 }
 
-// sendAll sends the messages that are not refused, as many in a call as SQS accepts. Each queue gets
-// its messages in order. sendAll returns the position of the first message that a queue did not
-// accept, or the number of messages. All messages before that position are then sent or refused, so
-// that a caller can continue there. Some messages after it may be sent, too.
+// sendAll sends the messages that are not refused, as many in a call as SQS accepts. Each queue
+// gets its messages in order. sendAll returns the position of the first message that a queue did
+// not accept, or the number of messages. All messages before that position are then sent or
+// refused, so that a caller can continue there. Some messages after it may be sent, too.
 func (o *sender) sendAll(ctx context.Context, list []addressed) (failed int) {
 	var queues []address // in the order of their first messages
 	of := map[address][]int{}
