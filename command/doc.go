@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package command is lull's command line. The program cmd/lull calls it, and links lull's own kinds
 // of sinks and sources.
 //

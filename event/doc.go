@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package event defines an event, which is one decoded change in an upstream system, and the errors
 // of an invalid event. Package source makes events. Package event also removes the envelopes that
 // services put around an event.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package functions has the main function of each of the four Lambda functions: receive, index,
 // prune and dlq. It also has the function feed.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package functions
 
 import (
@@ -51,7 +53,9 @@ func TestTheSinkIsWhatTheSettingsSay(t *testing.T) {
 }
 
 // main is the text of the program of index for a kind of sink.
-const main = `// %s is the Lambda function behind the state machine of a sink of this kind: see
+const main = `// SPDX-License-Identifier: Apache-2.0
+
+// %s is the Lambda function behind the state machine of a sink of this kind: see
 // functions.Index. It links no other kind.
 package main
 

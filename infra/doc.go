@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package infra deploys lull to AWS with the CDK. Its one construct, Lull, can be part of any
 // stack.
 //

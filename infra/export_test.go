@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package infra
 
 // WriteProgram writes a file that looks like an arm64 program.

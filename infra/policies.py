@@ -1,4 +1,6 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+#
 """Holds the roles of CloudFormation templates to AWS's service authorization reference.
 
     policies.py TEMPLATE...

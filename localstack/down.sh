@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
 # Ends what up.sh started, and removes what it wrote. What does not run is not an error.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

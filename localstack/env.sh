@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 # The environment in which tests, the CDK and the AWS CLI talk to the emulators. Source it (bash):
 #
 #   . localstack/env.sh                                LocalStack

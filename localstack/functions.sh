@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
 # Prints the pids of a function's running execution environments on LocalStack in host mode, one a line.
 # Tests use it to kill a function in the middle of its work.
 #

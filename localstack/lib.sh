@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 # Shared by setup.sh, start.sh, stop.sh, functions.sh, up.sh and down.sh; sourced, never run.
 #
 # Where things are:

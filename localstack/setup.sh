@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
 # Installs what the end-to-end tests run on. No Docker, no account, no token; nothing outside the folder except,
 # for root on Debian or Ubuntu, missing Python, Java, Maven or Node through apt-get.
 #

@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
 # Starts one server in the background and returns when it is ready.
 #
 #   start.sh localstack [PORT]         AWS without Docker; always begins empty     default 4566

@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
 # Stops servers that start.sh started, with every process below them.
 #
 #   stop.sh                 all of them

@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
 # Starts AWS and OpenSearch on this machine, deploys lull to them, and sends a first document.
 #
 #   up.sh            without Docker on Linux, with Docker elsewhere

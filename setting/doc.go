@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package setting describes the settings of lull.yaml: the unit of a value, its bounds, its default
 // in words and its effect.
 //

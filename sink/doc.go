@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package sink defines what a search engine must do so that lull can write documents to it. A sink
 // is lull's adapter to one engine.
 //

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Makes a site of docs/ as it stands: the sidebar, the links out of docs/, and the fences' languages."""
 
 import re

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package source turns messages of upstream systems into events, and the payload of an event into
 // the document that lull writes. The format of each upstream is a [Kind] in its own package, which
 // registers itself: source/native, source/govuk, source/s3, source/dynamodbstream, source/debezium,

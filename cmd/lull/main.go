@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command lull runs lull on one machine and talks to its stacks.
 package main
 

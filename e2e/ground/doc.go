@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package ground is the environment of the end-to-end tests: an emulator of AWS, OpenSearch, and
 // stacks of lull that are deployed to the emulator.
 //

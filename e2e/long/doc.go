@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package long tests upgrades. It deploys an earlier build of lull, then the current build, and
 // then the earlier build again. During all of this, documents change.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package upstreams tests lull with real upstreams: `lull bridge` with a real RabbitMQ, and `lull
 // dev` with a real Debezium, PostgreSQL and Kafka.
 //

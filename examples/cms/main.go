@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Cms is an example from end to end: a small content management system with a database, whose
 // articles lull makes searchable, and a public page that searches them. See README.md in the same
 // folder.

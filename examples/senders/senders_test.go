@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package senders_test runs the senders in TypeScript and Python against a stub of SQS, and decodes
 // their messages as receive does.
 package senders_test

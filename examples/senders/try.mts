@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Sends the events that the test expects: one change, one delete, and twelve changes.
 import { changed, deleted, send, sendAll } from "./send.js";
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Vectors is an example: an enricher that puts a vector into each document, and a search that uses
 // the vectors. See README.md in the same folder.
 package main

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """An enricher with a real model: all-MiniLM-L6-v2, 384 dimensions, on the processor.
 
 It needs no network once it is installed:

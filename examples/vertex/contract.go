@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package contract is an HTTP server that accepts the requests that Discovery Engine accepts. It
 // uses Google's own definition of the API: package discoveryenginepb, which is generated from the
 // definition.

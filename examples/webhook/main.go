@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Webhook is an example: a receiver for a sink of the kind webhook, which verifies signatures,
 // compares fences and keeps documents as files. See README.md in the same folder.
 package main

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Dlq is the Lambda function behind a sink's dead-letter queue: see functions.DLQ.
 package main
 

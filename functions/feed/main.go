@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Feed is the Lambda function inside the pipe of a commit feed: see functions.Feed.
 package main
 

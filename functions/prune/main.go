@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Prune is the Lambda function behind a sink's rule: see functions.Prune.
 package main
 

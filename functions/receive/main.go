@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Receive is the Lambda function behind a sink's queues: see functions.Receive.
 package main
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command cmd synthesises the CloudFormation template of a lull stack.
 //
 // `cdk deploy --app` runs it. It also runs without the CDK command line: CDK_OUTDIR says where to

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package config is lull.yaml as one typed struct: the settings that the embedded engine, the
 // functions and the infrastructure share.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package config
 
 // Table is the settings of the DynamoDB table that holds the rows.

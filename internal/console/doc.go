@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package console is the web page of a stack: it shows waiting messages, documents and dead
 // letters. `lull dev` serves the console at /, and `lull console --aws` serves it for a deployed
 // stack. The console uses the same interface as the commands ([operate.API]). The page consists of

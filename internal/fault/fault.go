@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package fault injects failures. An injector decides about every I/O of an invocation. The I/O may
 // succeed, fail before or after it was applied, or be throttled. The injector may also kill the
 // invocation at the I/O. `lull dev --faults` takes random decisions from the standard mix

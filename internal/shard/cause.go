@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package shard
 
 // Because adds to a write of a health row the reason why the service does not accept its requests:

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package shard
 
 // InSink describes the copy of a document in a sink. The zero InSink means that the sink does not

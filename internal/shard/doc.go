@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package shard decides which version of a document lull writes to a sink.
 //
 // # The story

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package shard
 
 // ObjectRow returns the key of the row that stores how far an S3 object with many documents was

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package shard
 
 // Rebuild records that a collection is being rebuilt, so that its writes go to a new index too (ADR

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package shard
 
 // Reassert takes the lease of a row whose version is a committed delete. A write without a claim

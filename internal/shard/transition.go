@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package shard
 
 // Transition names a write of the protocol, in one of its forms. The zero Transition means a write

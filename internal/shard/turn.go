@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package shard
 
 // Act is what index does in this turn with the newest version that a flight holds of a document.

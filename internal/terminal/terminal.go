@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package terminal prints text that a sender may have chosen: ids, versions, attributes, bodies,
 // and errors that quote them. Control characters could change a terminal or forge lines of a log.
 // So each character that [shard.Control] names is printed as an escape such as \u001b.

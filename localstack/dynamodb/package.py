@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Makes the two jars that LocalStack starts DynamoDB Local from. usage: package.py FOLDER CLASSES
 
 FOLDER/DynamoDBLocal.jar        LoopbackServer, with every jar of FOLDER/DynamoDBLocal_lib on its class path

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Serves ministack 1.5.33 with repairs made in memory at start; no file of the package is changed.
 
 ministack is the second AWS backend: with AUTH=true it enforces IAM, which LocalStack's community edition does

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 # Elasticsearch from its Maven artifact for tests: the plain server, without a greeting, data streams, _reindex and
 # scripts. Sourced by start.sh, and by elasticsearch9.sh.
 

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 # Kafka from its Maven artifacts, one node that is broker and controller (KRaft). Sourced by start.sh. The next port is
 # the controller's. Kafka Connect, with Debezium on the same class path, is started by e2e/upstreams.
 

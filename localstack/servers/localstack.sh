@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 # LocalStack in host mode: a plain Python process, no Docker. Sourced by start.sh.
 
 port=4566 limit=120

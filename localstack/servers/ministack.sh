@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 # ministack with IAM enforced. Sourced by start.sh.
 
 port=4567 limit=60

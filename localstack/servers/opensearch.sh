@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 # OpenSearch from its Maven artifact: the plain server, no security plugin, no scripting. Sourced by start.sh.
 
 port=9200 limit=180

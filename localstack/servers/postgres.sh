@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 # PostgreSQL 18 with pgvector. Sourced by start.sh.
 
 port=5440 limit=60

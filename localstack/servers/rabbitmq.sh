@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 # RabbitMQ from Debian's packages, unpacked and never installed: no service starts, nothing outside the folder changes.
 # Sourced by start.sh.
 

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 # Typesense from two halves of its program. Sourced by start.sh. Its key is "lull".
 
 port=8108 limit=60

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package blevesink is a sink with versions on the local disk: a Bleve index in its own folder.
 // `lull dev` can write to this sink.
 //

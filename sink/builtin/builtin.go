@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package builtin links every kind of sink that comes with lull and can be deployed. Import this
 // package only for this effect. A new kind is one package and one line in this file. A new kind
 // also needs an index function that links the kind. A test of package functions checks that.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package elasticsearch is the sink for Elasticsearch 8 and 9. The package uses the sink of package
 // opensearch, because both products have the same API for bulk requests with external versions. The
 // package opensearch handles the differences between the products.

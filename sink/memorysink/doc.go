@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package memorysink is the sink kind "memory": a search engine in the memory of one process. `lull
 // dev` writes to this sink if there are no settings. Tests and the simulator also use this sink.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package opensearch is the sink for OpenSearch 2.x, Amazon OpenSearch Service and, without
 // versions, its serverless collections.
 //

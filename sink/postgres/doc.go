@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package postgres is the kind of sink for PostgreSQL 14 and later: full text search, and vectors
 // with the extension pgvector.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package sinktest is the conformance suite of package sink. The comments of package sink say what
 // a sink must do; sinktest has a test for each of these duties. Every sink of lull passes the
 // suite. This is how your own sink runs the suite:

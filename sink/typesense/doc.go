@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package typesense is the kind of sink for Typesense.
 //
 // Each collection of lull is a collection of Typesense. Typesense has no versions: the last write

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package vertex is the sink for Vertex AI Search, whose API is called Discovery Engine.
 //
 // # What it promises

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package webhook is the sink for a receiver that you write yourself. The package sends each write
 // as a signed HTTP request to one address.
 //

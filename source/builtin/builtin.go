@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package builtin imports the package of every kind of source that belongs to lull. A program that
 // imports builtin can decode the messages of all these kinds.
 package builtin

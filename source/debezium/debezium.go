@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package debezium is the format of Debezium's change events. Importing it registers the kind
 // debezium.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package dynamodbstream is the format of DynamoDB Streams. A body is one record, as EventBridge
 // Pipes sends it or from Lambda's list of Records. Importing the package registers the kind
 // dynamodb-stream.

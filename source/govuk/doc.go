@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package govuk is the format of GOV.UK's publishing messages. Importing it registers the kind
 // govuk.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package json is a format for any JSON object. JSON pointers in the settings name the fields that
 // lull reads. Importing the package registers the kind json.
 package json

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package s3 decodes the notifications of S3, which S3 itself or EventBridge sends. Importing the
 // package registers the kind s3.
 //

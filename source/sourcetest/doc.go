@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package sourcetest is the test suite that every kind of source must pass. [Run] reads messages
 // and their expected results from a file. It checks that the kind keeps the promises of package
 // source, with these messages and with thousands of broken variants of them:

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package ndjson is a kind of sink for lull: files of newline-delimited JSON in a bucket, for a
 // data lake or another system that reads files.
 //

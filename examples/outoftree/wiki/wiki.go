@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package wiki is a kind of source for lull: the change messages of an invented wiki. Importing the
 // package registers the kind.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Serve runs the server of package contract, to try a sink of the kind vertex without Google Cloud:
 //
 //	go run ./serve -listen 127.0.0.1:8092

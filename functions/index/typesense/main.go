@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Typesense is the Lambda function behind the state machine of a sink of this kind: see
 // functions.Index. It links no other kind.
 package main

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package awstest lets tests talk to a server with the protocols of AWS. A test scripts the server
 // to get answers that no emulator gives: throttling, unprocessed entries, lost answers. For all
 // other answers, tests use an emulator.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package client makes the settings for all clients of AWS services. All packages below
 // internal/aws use these settings.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cloudwatchlogs reads the log lines of the deployed functions about a document. These
 // lines are the only history of decisions that a deployed stack keeps.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package decisionlog writes the decisions of a deployed function to its log.
 //
 // What it promises:

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package dynamodb implements shard.Store, shard.Scanner, deadletter.Store and schedule.Store with
 // one DynamoDB table.
 //

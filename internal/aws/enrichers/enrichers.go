@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package enrichers opens the enrichers that the settings name, with their credentials. The
 // functions and the command line use this package.
 //

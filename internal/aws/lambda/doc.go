@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package lambda is the code that all functions share between Lambda's runtime and the use cases.
 // The package converts the bytes of an invocation into values, and the results into bytes.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package metrics counts the decisions of a deployed function for CloudWatch.
 //
 // What it promises:

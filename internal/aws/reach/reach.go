@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package reach defines which ARNs and ids a stack accepts: their form, and the regions and
 // accounts that they may name. Without this check, CloudFormation would report a wrong ARN half an
 // hour later, or never: a policy that names a resource of another service is a valid policy.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package s3 implements flight.Store with S3, and stores the messages of dead letters and scheduled
 // events. All objects are in one bucket:
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package secret reads a user's name and password, a key, or headers of requests, from Secrets
 // Manager.
 //

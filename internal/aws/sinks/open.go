@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package sinks opens the sinks that the settings name, with their credentials. The functions, the
 // command line and the end-to-end tests use this package.
 //

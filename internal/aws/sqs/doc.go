@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package sqs implements queue.Queue with SQS: it sends, holds and deletes messages of one standard
 // queue. Event source mappings receive the messages.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package stepfunctions implements flight.Launcher with Step Functions. The package also renders
 // the definition of the state machine that runs flights.
 //

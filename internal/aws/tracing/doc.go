@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package tracing sends spans to an OpenTelemetry collector, with the outcomes of messages that
 // have a W3C trace context. The package reads the same notes as the metrics and the decision log,
 // and sends OTLP over HTTP.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package yamlfile reads lull.yaml into a config.Config.
 //
 // The package is separate from package config, so that the functions, which read config.json, do

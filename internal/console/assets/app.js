@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The shell of the console: navigation, live data, and what every view may use.
 //
 // A view is a file in views/. The name of the file is the address of the view: views/dead.js is at

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Charts of lines and bars. A chart draws itself again when its width changes, so that its text
 // keeps its size.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The difference of two texts, by lines.
 
 const most = 1500; // lines of each text that are compared one by one

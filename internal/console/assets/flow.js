@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The charts of the view Now. Both charts have the same time axis, which shows the local time.
 
 import { chart } from "./chart.js";

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What is wrong with a stack, by its status: the shell shows how much, and the view Now shows all.
 
 import { el, fmt, link, now } from "./app.js";

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The rebuilds that run: how far each one is, and the buttons that resume or abort it.
 
 const phases = {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The timeline of a document. Each version of each message has a lane, which begins when the
 // message was sent and ends with its outcome. Below the lanes is a list of all decisions in words.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package browser tests the console in a real browser: Chromium, driven over its DevTools protocol,
 // and checked with the rules of axe-core. The tests have the build tag browser. `make test-console`
 // runs them, and `make screenshots` makes the pictures of the documents.

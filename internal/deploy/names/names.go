@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package names returns the names of the AWS resources of a stack. The CDK app in infra creates the
 // resources with these names, and the command line finds the resources by these names.
 package names

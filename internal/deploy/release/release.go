@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package release names the files of a release, and downloads the programs of the Lambda functions.
 //
 // The package promises:

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package version says which build of lull this is.
 //
 // A release sets the version and the commit when it links:

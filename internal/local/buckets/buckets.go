@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package buckets reads files of a local folder as if they were objects of S3: the object
 // s3://bucket/key is the file FOLDER/bucket/key.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package dev runs lull in one process, with the same code of receive, index, prune and dlq as on
 // AWS. The queues, the table, the flight store and the state machine are in memory, and the sink is
 // a Bleve index on disk. `lull dev` and the tests of whole flows use it.

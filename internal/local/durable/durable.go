@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package durable keeps the contents of a process's stores in one file, so that the next process
 // can continue.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package emulation imitates the AWS services that lull uses: an SQS standard queue ([Queue]), the
 // batches of an event source mapping ([Batch], [Succeeded]) and the flight state machine
 // ([Execution]).

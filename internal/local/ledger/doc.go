@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package ledger counts the outcome of every event that `lull dev` receives. The package also
 // counts the cost: row writes, row reads and sink calls.
 //

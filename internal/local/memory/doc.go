@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package memory implements every store and service in memory. `lull dev`, tests and the simulator
 // use this package in place of AWS.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package server is the HTTP server of `lull dev`: the console, search, publish, and the requests
 // of the commands. The server has no authentication: wrap the handler in a [console.Guard].
 package server

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package bridge moves messages from a broker's queue into a queue of lull. It confirms each
 // message to the broker only after lull's queue has accepted it.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package export compares the documents of a sink with an export of the source (design section 14).
 // Package reconcile compares the sink with the rows, and reads both sides for this package.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package feed brings messages to a stack. It reads files of messages, sends the messages at their
 // times, and decides which queue each message belongs to. `lull dev`, `publish`, `resync` and
 // `simulate` use it.

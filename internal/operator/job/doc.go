@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package job runs long commands of operators in steps: resync, replay, backfill and others. It is
 // the only place that limits the rate of such work, retries a step, saves the progress and
 // continues.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package operate contains every question and order that an operator can give to a running stack,
 // such as publish, explain and rescue. It works for every stack: deployed, in memory, or `lull
 // dev`. [API] lists the operations. [Operator] builds them from the parts of a stack: each service,

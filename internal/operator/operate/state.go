@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package operate
 
 // State is the state of a document, in one word. The tests of internal/local/dev produce each

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package rebuild replaces the index of a collection during live traffic (design section 15, ADR
 // 0035). It fills a new index, compares it with the index in use, and then switches readers to it.
 //

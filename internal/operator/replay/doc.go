@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package replay sends messages of the archive again, for a range of time. They go through the bulk
 // lane, as events of a resync run (ADR 0044).
 //

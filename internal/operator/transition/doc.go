@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package transition predicts what a deploy does to a stack: which resources it creates, changes,
 // replaces and removes, and what an operator has to do first.
 //

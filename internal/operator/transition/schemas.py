@@ -1,4 +1,6 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+#
 """Writes schemas.json: what CloudFormation's resource schemas say of the types that lull deploys.
 
 The schemas are AWS's own, as the Python package cfn-lint ships them:

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package verify is the job of `lull index check`. It compares the documents of a collection in its
 // sink with their rows and with an export of the source, and repairs the differences. A
 // verification without an export compares only the sink and the rows.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package archive stores the messages that receive received, so that they can be sent again. Each
 // invocation writes one object with its batch. The object has every message unchanged, and invalid
 // messages too.

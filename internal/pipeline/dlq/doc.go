@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package dlq consumes the dead-letter queue of one sink (design section 10). It judges every
 // message there by its row. Then it drops the message as superseded, gives it back, or parks it
 // with a reason.

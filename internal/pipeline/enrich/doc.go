@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package enrich asks a service of the operator for additional fields of documents, such as a
 // vector or a language. It does so before a document is written, once for each burst.
 // docs/enrich.md is the contract.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package index carries out design section 8: one turn of a flight. A turn reads the rows of the
 // flight's documents and claims the newest version of every document that is due. It writes them
 // to the sink in bulk, commits them, and deletes the messages that are done.

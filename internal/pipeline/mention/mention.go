@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package mention says whether a message contains a document.
 //
 // It promises never to answer [Nothing] about a message with an event about the document. That

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package objects reads S3 objects that contain many documents, one document per line. The object
 // may be compressed with gzip (docs/objects.md, ADR 0053).
 //

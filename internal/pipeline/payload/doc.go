@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package payload loads the data that an event refers to (dataref). The reference was already
 // checked against the settings' lists when its message was decoded. This package checks it again.
 //

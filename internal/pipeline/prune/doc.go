@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package prune keeps the state of a sink tidy: it deletes old rows, and sends events that have
 // become due (design section 9). A run takes place every few minutes.
 //

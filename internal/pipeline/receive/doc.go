@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package receive carries out design section 6. It judges a batch of messages by their rows. It
 // acknowledges the messages that are done, and holds the rest in one flight.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package reconcile compares the rows of a collection with the documents in its sink. It repairs
 // the differences for which the row and the sink are enough (design section 14).
 //

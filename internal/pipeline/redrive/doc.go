@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package redrive is the service with which operators handle dead letters (design section 10).
 // Operators list, show, send again and drop dead letters, and cancel an event that is still
 // pending. prune uses the same code for a bounded number of automatic redrives.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package bench runs lull and its peers over one trace and counts what each of them needs:
 // requests, dollars, freshness and processor time. `make bench` writes docs/numbers.md from the
 // results, so that no figure is typed by hand. numbers.md.tmpl is the template of the page.

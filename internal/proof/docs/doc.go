@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package docs checks the pages of the documentation against the program. The tests read every
 // command, setting and message that a page shows, and run all blocks that can run on this machine.
 //

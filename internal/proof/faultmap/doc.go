@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package faultmap contains only tests, which check docs/faults.md.
 //
 // docs/faults.md lists the faults and races that lull is built for. Each numbered line gives the

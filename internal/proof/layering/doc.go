@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package layering tests which packages import which. The test fails if a folder imports a folder
 // that is not listed for it. The test also fails if a package links forbidden code of a vendor.
 //

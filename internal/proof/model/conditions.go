@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package model
 
 // This file states every condition and every update of design section 5 a second time, as pure

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package model checks lull's protocol by exploring every state that the protocol can reach. The
 // search is breadth first, so that the first violation found has the shortest story.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package model
 
 // Jobs is the runner of jobs (ADR 0069). The model has one row, two programs that run the same

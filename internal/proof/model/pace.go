@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package model
 
 // Pace is minInterval (promise 5) with time. One document has three versions that arrive at any

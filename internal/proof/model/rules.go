@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package model
 
 // Rules are the rules of the protocol. The zero value is the design. Each field is one change to

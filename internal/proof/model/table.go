@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package model
 
 // list is a slice that grows without moving its elements. Growing a normal slice of gigabytes needs

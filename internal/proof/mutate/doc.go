@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package mutate checks what the tests of the core packages notice. The package makes small edits
 // in the code, one at a time, and runs the tests with each edit.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package refine compares the code with the model. The real use cases process one document in a
 // simulated run of package sim. Each of their steps must be a step of package model.
 //

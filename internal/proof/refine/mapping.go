@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package refine
 
 // Step is a step of the code, in the words of the design.

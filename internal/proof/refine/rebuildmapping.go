@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package refine
 
 // The steps of the code in a rebuild.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package stops proves that an alarm goes off whenever something stops a stack.
 //
 // The tests stop a simulated stack in every known way. The tests remove each permission from each

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package tree finds the files of this repository for tests, and writes the generated parts of its
 // pages.
 package tree

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package backoff repeats failed calls with growing random waits. It is lull's only layer of
 // retries: the clients below it do not retry.
 package backoff

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package clock is the interface to time. lull's functions never call time.Now, so that tests and
 // the simulator can use a skewed, a faster or a simulated clock. A time limit within one invocation
 // is the difference of two calls of Now on one Clock. If the wall clock jumps, the difference stays

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package commitfeed makes an event from each commit of a row. Caches use the events to drop a
 // document, and clients use them to wait until they can find what they wrote (ADR 0045).
 //

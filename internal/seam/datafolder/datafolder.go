@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package datafolder marks the folders that lull may use, with a marker file in each.
 //
 // The package promises that lull uses a folder only if the folder is missing, empty or marked as

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package deadletter
 
 // Advice says what a reason means and what to do about it, for people. The commands, the console

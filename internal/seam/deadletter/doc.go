@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package deadletter defines dead letters: messages that lull does not try again by itself, stored
 // with the reason.
 //

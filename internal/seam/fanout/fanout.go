@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package fanout runs the parts of one invocation at the same time, with a limit.
 //
 // lull's functions start no goroutines themselves: they call this package. So the simulator can run

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package flight holds the messages of one receive batch while they wait together. They are stored
 // in one manifest, and one Step Functions execution drives them. If a flight stops, no event is
 // lost: SQS makes its messages visible again.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package journal defines the notes in which lull's functions record their decisions, one [Note]
 // for each decision. Counters, logs, the output of `lull dev`, `lull explain` and the checks of the
 // simulator all read the same notes. Notes never hold a document's content.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package queue is the interface to SQS standard queues, in SQS's own terms. A standard queue may
 // deliver a message twice, late or out of order. lull accepts this, because the row decides which
 // version is new.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package rows reads and writes the table for lull's functions. The package retries every call, and
 // repeats PARK until the row shows the result. It makes no decisions: package shard does.
 package rows

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package schedule stores events that must not be written before a given time (notbefore). These
 // events wait outside the queue, so that they do not delay other events. prune sends each event to
 // the queue when the event is due, to the second.

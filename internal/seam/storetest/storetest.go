@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package storetest holds helpers that the conformance suites of lull's stores share. The helpers
 // run a suite, and read a list page by page. They start callers at the same time, and check calls
 // under a context that has ended.

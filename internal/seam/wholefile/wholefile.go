@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package wholefile writes files that appear whole or not at all. A reader sees the old content or
 // the new content, never a part. If a write fails, only the old file remains.
 package wholefile

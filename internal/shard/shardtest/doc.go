@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package shardtest is the conformance suite of [shard.Store]. A table that passes it keeps the
 // promises that the protocol needs, whatever database it uses.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cost estimates the whole monthly bill of a stack for its settings and any load: requests
 // and time, logs, metrics, alarms, polls, storage, keys and secrets.
 //

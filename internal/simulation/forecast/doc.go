@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package forecast predicts how settings handle a load. The package predicts how fresh documents
 // are over time, how often lull writes to the sinks, and the cost of a month. `lull simulate` and
 // the page "What if" of the console use it.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package price computes the cost of a stack's usage in dollars. The file list.go has the list
 // prices and their date.
 //

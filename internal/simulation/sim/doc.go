@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package sim runs a whole stack, and the services around it, in virtual time under one seed.
 //
 // # What is real and what is simulated

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package exchange sends HTTP requests to a search engine, for packages that implement a sink.
 // After each request, the package says whether the request may have reached the engine. If the
 // request did not reach the engine, its documents may be written again at once.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Dlq is lull's dlq function with the sources of this module. It links no kind of sink.
 package main
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Index is lull's index function with the kinds of this module.
 package main
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Lull is lull's command line with the kinds of this module.
 package main
 

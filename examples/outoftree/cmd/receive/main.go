@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Receive is lull's receive function with the sources of this module. It links no kind of sink.
 package main
 

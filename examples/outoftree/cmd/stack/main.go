@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Stack synthesises a stack of lull with the kinds of this module. `cdk deploy --app` runs this
 // program, in a folder with lull.yaml and dist.
 package main

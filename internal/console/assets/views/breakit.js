@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Failures that happen on AWS, caused on purpose in this run. Each failure says what to expect.
 
 // The switches. The page sends each change at once.

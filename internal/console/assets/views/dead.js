@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Dead letters: the reason of each, and what to do.
 
 const filters = ["reason", "collection", "key", "state", "after", "before"];

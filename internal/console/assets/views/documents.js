@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Documents: what each waits for, and how one came to be as fresh as it is.
 
 import { diff } from "../diff.js";

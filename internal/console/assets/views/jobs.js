@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Jobs: the work that runs long, how far it is, and how to stop or resume it.
 
 const colors = { running: "", done: "good", stopped: "warn", interrupted: "warn", failed: "bad" };

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What a stack does at the moment: first what is wrong, then three figures, then the charts, then
 // queues, sinks and sources.
 

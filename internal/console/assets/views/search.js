@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Search: what the search engine holds, as readers find it.
 
 export default {

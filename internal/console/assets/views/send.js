@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Send: messages to try, in the form that the settings decode.
 
 const suffix = () => [...crypto.getRandomValues(new Uint8Array(4))].map((b) => "abcdefghjkmnpqrstuvwxyz23456789"[b % 31]).join("");

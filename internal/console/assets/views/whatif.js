@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Compares other settings or another load with the settings that run now. The simulator computes
 // both.
 

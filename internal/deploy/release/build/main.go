@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command build makes a release: `make release VERSION=v0.1.0`.
 //
 // The command writes a folder with all files of the release. The command refuses if the working

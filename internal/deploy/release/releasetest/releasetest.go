@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package releasetest writes releases for tests. These releases have the layout of real releases.
 package releasetest
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package rabbitmq consumes from a queue of RabbitMQ for package bridge, over AMQP 0-9-1.
 //
 // It promises:

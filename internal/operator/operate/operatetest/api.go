@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package operatetest builds stacks for tests, whose operations are the methods of a test's type.
 package operatetest
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package httpcall calls an enricher over HTTP: one POST, without proxy, redirects or retries.
 //
 // Package httpcall connects only to addresses of the public internet, unless the settings name the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package clocktest makes times for tests in which the time of day and the monotonic reading
 // differ. Real times differ in this way after somebody has set the clock, and after a machine was
 // suspended.

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """LocalStack in host mode, without Docker.
 
 LocalStack loads two plugins from here (see pyproject.toml):

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """LocalStack's runtime executor for functions of the runtimes ``provided.*``, without Docker.
 
 One executor is one execution environment. LocalStack decides how many there are (one per concurrent

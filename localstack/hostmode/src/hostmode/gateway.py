@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The gateway on the addresses it was told to listen on.
 
 LocalStack's own server takes the port of GATEWAY_LISTEN and binds every interface of the machine.

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """What LocalStack finds by name. Imports wait for load(): LocalStack scans plugins before it is configured."""
 
 from localstack.runtime.server.core import RuntimeServerPlugin

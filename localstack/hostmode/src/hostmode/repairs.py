@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Repairs to LocalStack 4.14.0, made in memory when it starts; no file of the package is changed.
 
 Each repair removes a difference from AWS that made a test wrong or unreliable. The official image does not

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The Lambda Runtime API (2018-06-01) for one execution environment.
 
 https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """One execution environment: a bootstrap process, its Runtime API and what it printed."""
 
 import errno
