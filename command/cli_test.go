@@ -37,7 +37,7 @@ For everybody who runs ` + "`lull`" + `. The commands themselves write this page
   is a timed message: ` + "`lull dev`" + ` and ` + "`lull simulate`" + ` send its body that long after the start.
 
 ` + codesTable() + `
-` + "`--help`" + ` after a command prints its rules, and all of its exit codes.
+` + "`--help`" + ` after a command prints its rules, more examples and all of its exit codes.
 
 ## Which stack
 
@@ -91,8 +91,8 @@ func document() string {
 			if own := again(c, seen).FlagUsagesWrapped(columns); own != "" {
 				fmt.Fprintf(&b, "\n%s", own)
 			}
-			if c.Example != "" {
-				fmt.Fprintf(&b, "\nExamples:\n%s\n", c.Example)
+			if first, _, _ := strings.Cut(c.Example, "\n"); first != "" {
+				fmt.Fprintf(&b, "\nExample:\n%s\n", first)
 			}
 			b.WriteString("```\n")
 			if codes := ownCodes(c.Long); codes != "" {

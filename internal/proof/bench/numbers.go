@@ -77,17 +77,5 @@ func (n *Numbers) Result(key, contender string) (Result, error) {
 	return r, nil
 }
 
-// All returns the results of all contenders in a scenario, lull's first.
-func (n *Numbers) All(key string) (all []Result, err error) {
-	for _, c := range Contenders() {
-		r, err := n.Result(key, c.Name)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, r)
-	}
-	return all, nil
-}
-
 // Lull returns lull's result in a scenario.
 func (n *Numbers) Lull(key string) Result { return n.Results[key]["lull"] }
