@@ -91,8 +91,8 @@ func document() string {
 			if own := again(c, seen).FlagUsagesWrapped(columns); own != "" {
 				fmt.Fprintf(&b, "\n%s", own)
 			}
-			if first, _, _ := strings.Cut(c.Example, "\n"); first != "" {
-				fmt.Fprintf(&b, "\nExample:\n%s\n", first)
+			if c.Example != "" {
+				fmt.Fprintf(&b, "\nExample:\n%s\n", c.Example[strings.LastIndexByte(c.Example, '\n')+1:])
 			}
 			b.WriteString("```\n")
 			if codes := ownCodes(c.Long); codes != "" {
