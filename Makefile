@@ -62,8 +62,9 @@ help: ## List the targets
 .PHONY: dev
 dev: ## Run the whole pipeline in one process with a demo stream (needs Go only)
 	@$(need_go)
-	@[ -e $(DIST)/host/lull ] || echo 'lull is compiled: the first time that takes a minute or two'
-	@go build $(vcs) -o $(DIST)/host/lull ./cmd/lull
+	@[ -e $(DIST)/host/lull ] || echo 'The first time, Go downloads the modules (530 MB on disk) and compiles them.'
+	@go build -v $(vcs) -o $(DIST)/host/lull ./cmd/lull 2>&1 | \
+	  awk -v all=$$(go list -deps ./cmd/lull | wc -l) -f tools/progress.awk
 	@$(as_a_job) $(DIST)/host/lull dev $(ARGS)
 
 # LULL_CONFIG is handed on only where it was given: below it has a default of its own.
