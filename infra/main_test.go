@@ -60,6 +60,7 @@ const (
 	stateStack      = "state"
 	standardStack   = "standard" // plainStack with Standard flights
 	feedStack       = "feed"     // plainStack with a commit feed
+	privateStack    = "private"  // plainStack with a password, in a network without a way out
 	existingStack   = "existing" // plainStack with a table and a live queue that exist already
 )
 
@@ -104,6 +105,8 @@ var app = sync.OnceValues(func() (map[string]*template, error) {
 	feed.Config.Stack, feed.Config.CommitFeed, feed.FeedParallel = feedStack, true, 4
 	NewLull(awscdk.NewStack(a, jsii.String(feedStack), nil), "Lull", feed)
 	NewLull(awscdk.NewStack(a, jsii.String(existingStack), nil), "Lull", existingProps())
+	private := awscdk.NewStack(a, jsii.String(privateStack), nil)
+	NewLull(private, "Lull", privateProps(private))
 	state := plainProps()
 	state.StateOnly = true
 	identifiers = NewLull(awscdk.NewStack(a, jsii.String(stateStack), nil), "Lull", state).
@@ -117,6 +120,7 @@ var app = sync.OnceValues(func() (map[string]*template, error) {
 	}
 	for _, name := range []string{
 		plainStack, fullStack, serverlessStack, testStack, stateStack, standardStack, existingStack, feedStack,
+		privateStack,
 	} {
 		t := &template{}
 		if err := readJSON(filepath.Join(folder, "out", name+".template.json"), t); err != nil {
@@ -159,6 +163,15 @@ func existingProps() *Props {
 	p.Config.Table.Name = "content-rows"
 	s := p.Config.Sinks["search"]
 	s.LiveQueue = "published"
+	p.Config.Sinks["search"] = s
+	return p
+}
+
+func privateProps(stack awscdk.Stack) *Props {
+	p := plainProps()
+	p.Config.Stack, p.Vpc = privateStack, privateNetwork(stack)
+	s := p.Config.Sinks["search"]
+	s.Auth = config.Auth{Kind: config.AuthBasic, SecretARN: secretARN}
 	p.Config.Sinks["search"] = s
 	return p
 }

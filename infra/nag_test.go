@@ -31,6 +31,8 @@ var acknowledged = []struct{ rule, path, reason string }{
 	},
 	{"AwsSolutions-IAM5", `/Sink-[a-z]+/MachineRole/`, "log delivery belongs to no resource"},
 	{"AwsSolutions-IAM5", `/(Operator|Reader)/`, "keys below a prefix"},
+	{"AwsSolutions-VPC7", `^` + privateStack + `/Network/`, "the network is an example: flow logs are its owner's"},
+	{"AwsSolutions-EC23", `^` + privateStack + `/Network/`, "only the addresses of the network itself may come in"},
 	{"AwsSolutions-IAM5", `/RolloutRole/`, "versions of one function, which have no numbers before they are deployed"},
 	{"AwsSolutions-IAM5", `/FeedRole/`, "streams of one log group"},
 	{"AwsSolutions-IAM5", `/FeedPipeRole/`, "lists of streams belong to no resource"},
