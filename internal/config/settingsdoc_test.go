@@ -59,7 +59,8 @@ func document() string {
 	}
 	b.WriteString(
 		"\n## What must hold between settings\n\n`lull config check -o json` names the rule that is broken. The same rules hold for the settings\n" +
-			"that a collection overrides.\n\n| rule | what must hold |\n|---|---|\n")
+			"that a collection overrides. V is queues.visibility, W the window of a lane, Tr receive.timeout and\n" +
+			"Ti index.timeout.\n\n| rule | what must hold |\n|---|---|\n")
 	for _, r := range rules {
 		fmt.Fprintf(&b, "| %s | %s |\n", r.Name, r.Doc)
 	}
