@@ -15,7 +15,7 @@ import (
 	"github.com/lullhq/lull/internal/simulation/sim"
 )
 
-var update = flag.Bool("update", false, "write the figures of a surge in docs/cost.md again")
+var update = flag.Bool("update", false, "write the figures of docs/cost.md again")
 
 // surged simulates a load that grows after a quarter of an hour.
 func surged(t *testing.T, factor int) sim.Result {
