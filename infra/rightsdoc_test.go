@@ -213,8 +213,9 @@ func placeInWords(t *testing.T, path, resource string) string {
 	return resource
 }
 
-// rightsTable returns the table of the page. Pipes with the same right share a row, and so do the
-// roles of the command line. Package stops reads the rows of the functions and the state machine.
+// rightsTable returns the table of the page. Functions with the same right share a row, and so do
+// pipes and the roles of the command line. Package stops reads the rows of the functions and the
+// state machine.
 func rightsTable(all []line) string {
 	var rows []string
 	roles := map[string][]string{}
@@ -246,6 +247,8 @@ func rightsTable(all []line) string {
 // sharing names the roles that share rows with a role.
 func sharing(role string) string {
 	switch {
+	case role == "receive", role == "index", role == "prune", role == "dlq":
+		return "functions"
 	case strings.HasPrefix(role, "pipe "):
 		return "pipes"
 	case role == "publisher", role == "reader", role == "operator":

@@ -265,17 +265,18 @@ func permissionWays(t testing.TB) (all []way) {
 		if len(cells) != 5 || !strings.Contains(cells[1], "`") {
 			continue
 		}
-		role := strings.TrimPrefix(cells[0], "| ")
-		if !slices.Contains([]string{"receive", "index", "prune", "dlq", "state machine"}, role) {
-			continue
-		}
-		service := ""
-		for action := range strings.SplitSeq(strings.ReplaceAll(cells[2], "`", ""), ", ") {
-			if s, a, ok := strings.Cut(action, ":"); ok {
-				service, action = s, a
+		for role := range strings.SplitSeq(strings.TrimPrefix(cells[0], "| "), ", ") {
+			if !slices.Contains([]string{"receive", "index", "prune", "dlq", "state machine"}, role) {
+				continue
 			}
-			for on := range strings.SplitSeq(cells[3], "; ") {
-				all = append(all, permission(t, role, service+":"+action, on))
+			service := ""
+			for action := range strings.SplitSeq(strings.ReplaceAll(cells[2], "`", ""), ", ") {
+				if s, a, ok := strings.Cut(action, ":"); ok {
+					service, action = s, a
+				}
+				for on := range strings.SplitSeq(cells[3], "; ") {
+					all = append(all, permission(t, role, service+":"+action, on))
+				}
 			}
 		}
 	}
