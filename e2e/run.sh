@@ -196,6 +196,25 @@ mkdir -p "$LULL_E2E_WORK"
 go build -buildvcs=false -o "$LULL_E2E_WORK/infra" ./infra/cmd
 go build -buildvcs=false -o "$LULL_E2E_WORK/lull" ./cmd/lull
 
+# plant sends LocalStack a request with one fault of each kind, which botocore's models must find (hostmode/models.py).
+plant() {
+  [ "$backend" = localstack ] && [[ " ${started[*]} " = *" localstack "* ]] || return 0
+  local name
+  name=$(printf '%01025d' 0)
+  curl -sS --noproxy '*' -m 60 -o /dev/null -A planted -H 'X-Amz-Target: DynamoDB_20120810.GetItem' \
+    -H 'Content-Type: application/x-amz-json-1.0' \
+    -H 'Authorization: AWS4-HMAC-SHA256 Credential=test/20261128/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0' \
+    -d '{"TableName":"'"$name"'","Kye":{},"ConsistentRead":"yes","ReturnConsumedCapacity":"SOME"}' "$AWS_ENDPOINT_URL"
+}
+
+# judged says what the models found in all requests since LocalStack's start, and fails if there was a fault.
+judged() {
+  [ "$backend" = localstack ] || return 0
+  [[ " ${started[*]} " = *" localstack "* ]] || { echo "e2e: no model judges the requests to a server that run.sh did not start"; return 0; }
+  "$LULL_E2E/localstack/bin/python" -m hostmode.models "$LULL_E2E_RUN/localstack/judged"
+}
+
+
 # Each of these runs tests with the flags ARGS and keeps what they say in the file output.
 run_suites() {
   LULL_TEST_AWS=$AWS_ENDPOINT_URL LULL_TEST_OPENSEARCH=$OPENSEARCH_URL \
@@ -217,13 +236,17 @@ with_second_try() {
   reason=$(grep -m 1 -E '^ +[a-z_]+\.go:[0-9]+: ' "$LULL_E2E_WORK/output" || echo 'it gave no reason')
   echo "e2e: $what: ${failed[0]} runs a second time: $reason" | tee -a "${LULL_RETRIED:-/dev/null}" >&2
   mv "$LULL_E2E_WORK/output" "$LULL_E2E_WORK/output.first"
+  judged
   localstack/stop.sh "${started[@]}"
   start
+  plant
   "$run" -run "^${failed[0]}\$"
 }
 
+plant
 if [ "$what" = stack ] && [[ "$*" = "" || "$*" = -short ]]; then
   # The suites that every half of a seam passes, and the sink's, against the real protocols.
   with_second_try run_suites
 fi
 with_second_try run_stack "$@"
+judged

@@ -38,6 +38,9 @@ launch() {
     SKIP_SSL_CERT_DOWNLOAD=1 DISABLE_EVENTS=1 DNS_ADDRESS=0
     NO_PROXY=127.0.0.1,localhost no_proxy=127.0.0.1,localhost
 
+    # Where hostmode/ writes what botocore's models say of each request.
+    LULL_JUDGED="$run/judged"
+
     # Queue URLs that resolve: http://127.0.0.1:PORT/queue/REGION/ACCOUNT/NAME.
     SQS_ENDPOINT_STRATEGY=path
 

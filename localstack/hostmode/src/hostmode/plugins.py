@@ -23,8 +23,9 @@ class LoopbackServer(RuntimeServerPlugin):
     name = "loopback"
 
     def load(self, *args, **kwargs):
-        from hostmode import repairs
+        from hostmode import models, repairs
         from hostmode.gateway import LoopbackRuntimeServer
 
         repairs.apply()
+        models.judge_requests()
         return LoopbackRuntimeServer()
