@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Holds every request that LocalStack is sent to Amazon's own service models, those of botocore.
 
 LocalStack answers a request that AWS refuses: a member that the operation does not have, a value outside of an enum,
