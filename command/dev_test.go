@@ -580,7 +580,7 @@ func TestPublishTakesASource(t *testing.T) {
 	save(t, settings, text)
 	s := start(t, nil, "--config", settings, "--speed", "100")
 	do(t, ask(t, http.MethodPost, s.url+"/publish?source=events", put("a", "1", "{}")), http.StatusOK)
-	s.ask("wait", "content#a", "--version", "1").want(t, "wait", exitOK)
+	s.ask("wait", "content#a", "--version", "1", "--searchable").want(t, "wait", exitOK)
 	do(t, ask(t, http.MethodPost, s.url+"/publish?source=event", put("b", "1", "{}")), http.StatusBadRequest)
 }
 

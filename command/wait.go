@@ -20,11 +20,17 @@ import (
 func waitCommand(std *streams, t *target) *cobra.Command {
 	var version string
 	var timeout time.Duration
+	var searchable bool
 	var told operate.State // the state that was last printed to standard error
 
 	wait := func(api operate.API, ctx context.Context, key shard.DocID) (operate.Explanation, error) {
-		return waitUntil(ctx, api, key, "version "+version, timeout, func(x operate.Explanation) (bool, error) {
+		unseen := "" // why no search finds the committed version
+		x, err := waitUntil(ctx, api, key, "version "+version, timeout, func(x operate.Explanation) (bool, error) {
 			done, err := reaches(x, version)
+			if done && searchable {
+				unseen, err = unfound(ctx, api, key, version)
+				return unseen == "" && err == nil, err
+			}
 			if !done && err == nil && x.State != told {
 				if x.State == operate.StateNobody { // the event may have been sent a moment ago
 					x.Sentence = fmt.Sprintf("Nothing is known of %s yet.", key)
@@ -34,26 +40,57 @@ func waitCommand(std *streams, t *target) *cobra.Command {
 			}
 			return done, err
 		})
+		if err != nil && unseen != "" {
+			err = &exitError{exitMissing, fmt.Errorf("version %s of %s is committed, but not searchable in time: %s", version, key,
+				unseen)}
+		}
+		return x, err
 	}
 	return define(&cobra.Command{
 		Use: "wait KEY --version V", Short: "Wait until a version of a document, or a newer one, is committed",
 		Long: "Asks every quarter of a second, and at the end says which state the document is in, and why. Until then " +
 			"it prints to standard error what the document waits for, each time that this changes. A publish button can " +
-			"call it.",
+			"call it.\n\n" +
+			"With --searchable it also waits until a search finds that version in every sink: an engine such as OpenSearch " +
+			"shows a write only after its next refresh. It asks the engine itself. If an engine cannot say it, that is an " +
+			"error.",
 		Args: cobra.ExactArgs(1),
 		RunE: question(std, t, ofKey(wait), func(w io.Writer, x operate.Explanation) {
 			terminal.Printf(w, "%s\n",
 				x.Sentence)
 		}),
 	}, ends{
-		exitOK: "the version, or a newer one, is committed", exitFailed: "the stack did not answer",
+		exitOK:      "the version, or a newer one, is committed, and with --searchable a search finds it",
+		exitFailed:  "the stack did not answer, or a sink does not say what a search finds",
 		exitUsage:   "usage or settings, or a version of another class than the document's versions",
 		exitRefused: "the version is a dead letter", exitMissing: "timed out",
 	},
 		flag("version", &version, "the upstream's version `V`", needed("say which version to wait for")),
+		flag("searchable", &searchable, "wait until a search finds the version, too"),
 		flag("timeout", &timeout, "the longest time `D` to wait; without it a minute more than the collection's quiet "+
 			"window or pace", someTime(&timeout)),
 	)
+}
+
+// unfound says why a search does not find this version or a newer one in some sink. It is empty if
+// a search finds it in every sink. An error says that a sink does not say what a search finds.
+func unfound(ctx context.Context, api operate.API, key shard.DocID, version string) (string, error) {
+	s, err := api.Searchable(ctx, key)
+	if err != nil {
+		return "", err
+	}
+	for _, in := range s.Sinks {
+		there, err := atLeast(in.Committed, version)
+		switch {
+		case err != nil:
+			return "", err
+		case in.Searchable == operate.Unknown:
+			return "", fmt.Errorf("sink %s: %s", in.Sink, in.Why)
+		case !there || in.Searchable == operate.No:
+			return "sink " + in.Sink + ": " + in.Why, nil
+		}
+	}
+	return "", nil
 }
 
 // waitStep is how long waitUntil waits between two requests.

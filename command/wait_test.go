@@ -4,7 +4,10 @@ package command
 
 import (
 	"context"
+	"math"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,6 +23,68 @@ type window struct{ says operate.Explanation }
 
 func (w window) Explain(context.Context, shard.DocID) (operate.Explanation, error) {
 	return w.says, nil
+}
+
+// refreshing is a stack whose engine shows a committed version to searches after some questions.
+type refreshing struct {
+	window
+
+	asked *atomic.Int64
+	after int64 // how many questions the engine answers with no; negative for unknown
+}
+
+func (r refreshing) Searchable(_ context.Context, key shard.DocID) (operate.Searchability, error) {
+	in := operate.SearchableIn{Sink: "search", Committed: r.says.Committed, Searchable: operate.Yes}
+	switch {
+	case r.after < 0:
+		in.Searchable, in.Why = operate.Unknown, "the kind webhook does not say what a search finds"
+	case r.asked.Add(1) <= r.after:
+		in.Searchable, in.Why = operate.No, "the engine has not refreshed"
+	}
+	return operate.Searchability{Key: key, Sinks: []operate.SearchableIn{in}}, nil
+}
+
+// With --searchable, a wait ends when a search finds the version, and not when it is committed.
+func TestAWaitForSearchableAsksTheEngine(t *testing.T) {
+	t.Parallel()
+	seven, err := shard.ParseVersion(shard.ClassInt, "7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := shard.NewOrderKey(shard.Parts{Version: seven, Digest: [8]byte{1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	committed := operate.Explanation{Key: "content#a", Committed: k.String(), Sentence: "It is fresh."}
+	for name, c := range map[string]struct {
+		after int64
+		code  exitCode
+		says  string
+	}{
+		"at once":       {0, exitOK, "It is fresh."},
+		"after a while": {3, exitOK, "It is fresh."},
+		"never":         {math.MaxInt64, exitMissing, "committed, but not searchable in time: sink search: the engine has not refreshed"},
+		"unknown":       {-1, exitFailed, "sink search: the kind webhook does not say"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			asked := new(atomic.Int64)
+			s := httptest.NewServer(operate.Handler(operatetest.API(operate.API{}, refreshing{window{committed}, asked, c.after})))
+			defer s.Close()
+			timeout := "1m"
+			if c.after == math.MaxInt64 {
+				timeout = "1s"
+			}
+			lull(t, "", "wait", "content#a", "--version", "7", "--searchable", "--timeout", timeout, "--dev", s.URL).
+				want(t, name, c.code, c.says)
+			if c.after > 0 && c.after < 10 && asked.Load() != c.after+1 {
+				t.Errorf("asked %d times, want %d", asked.Load(), c.after+1)
+			}
+			if code := lull(t, "", "wait", "content#a", "--version", "7", "--dev", s.URL); code.code != exitOK {
+				t.Errorf("without --searchable: exit code %d, want 0", code.code)
+			}
+		})
+	}
 }
 
 // Without a timeout, a wait takes longer than the quiet window or the pace of the document's

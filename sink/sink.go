@@ -125,6 +125,15 @@ type Marker interface {
 	Marks(ctx context.Context, docs []event.DocID) ([]Stored, error)
 }
 
+// Finder is a Reader that knows what a search finds at the moment. This interface is optional. Some
+// engines, such as OpenSearch, show a write to searches only after their next refresh, although Get
+// returns the document at once.
+type Finder interface {
+	// Found returns the mark of a document as a search finds it, without its content. It returns
+	// false if no search finds the document.
+	Found(ctx context.Context, doc event.DocID) (Stored, bool, error)
+}
+
 // Auditor is a Reader that lull can compare with a source, document by document. This interface is
 // optional. With an Auditor, `lull index check` continues where it stopped, and sees documents that
 // lull did not write. A document that lull did not write, or whose mark cannot be read, has only

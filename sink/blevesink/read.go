@@ -52,6 +52,13 @@ func (x *Index) Get(_ context.Context, doc shard.DocID) (s sink.Stored, found bo
 	return s, found, err
 }
 
+// Found is Get without the document: a search finds each write at once.
+func (x *Index) Found(ctx context.Context, doc shard.DocID) (sink.Stored, bool, error) {
+	s, found, err := x.Get(ctx, doc)
+	s.Document = nil
+	return s, found, err
+}
+
 // stored reads a document. The function returns false if the index has no document with this id, or
 // only a tombstone.
 func stored(r index.IndexReader, doc shard.DocID) (sink.Stored, bool, error) {

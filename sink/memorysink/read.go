@@ -40,6 +40,13 @@ func (s *Sink) Marks(ctx context.Context, docs []shard.DocID) ([]sink.Stored, er
 	return out, err
 }
 
+// Found is Get without the document: a search finds each write at once.
+func (s *Sink) Found(ctx context.Context, doc shard.DocID) (sink.Stored, bool, error) {
+	d, ok, err := s.Get(ctx, doc)
+	d.Document = nil
+	return d, ok, err
+}
+
 // Range calls f on a snapshot of a collection.
 func (s *Sink) Range(ctx context.Context, c shard.Collection, after string, f func(sink.Stored) error) error {
 	for _, d := range s.snapshot(c) {

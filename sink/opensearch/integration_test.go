@@ -331,3 +331,36 @@ func TestRealServerLooksAtACopyThatIsOlder(t *testing.T) {
 		t.Errorf("a document that is gone is read back: %t, %v", found, err)
 	}
 }
+
+// A search finds a write after the next refresh, although Get finds it at once.
+func TestRealServerShowsAWriteToSearchesAfterARefresh(t *testing.T) {
+	t.Parallel()
+	s := real(t, nil)
+	if _, found, err := s.Found(t.Context(), "content#a"); found || err != nil {
+		t.Errorf("without an index: %t, %v", found, err)
+	}
+	write(t, s, sink.Applied, put("content#other", 1, `{}`)) // makes the index
+	call(t, http.MethodPut, indexURL(s, "content")+"/_settings", `{"index":{"refresh_interval":"-1"}}`)
+	want := func(what string, fence shard.Fence) {
+		t.Helper()
+		got, found, err := s.Found(t.Context(), "content#a")
+		if err != nil || found != (fence > 0) || got.Fence != fence || got.Document != nil {
+			t.Errorf("%s: found %t %+v, %v, want fence %d", what, found, got, err, fence)
+		}
+	}
+	write(t, s, sink.Applied, put("content#a", 5, `{"n":1}`))
+	if _, found, err := s.Get(t.Context(), "content#a"); !found || err != nil {
+		t.Fatalf("get: %t, %v", found, err)
+	}
+	want("before the refresh", 0)
+	refresh(t, s)
+	want("after the refresh", 5)
+	write(t, s, sink.Applied, put("content#a", 6, `{"n":2}`))
+	want("a newer write, before the refresh", 5)
+	refresh(t, s)
+	want("a newer write, after the refresh", 6)
+	write(t, s, sink.Applied, del("content#a", 7))
+	want("a delete, before the refresh", 6)
+	refresh(t, s)
+	want("a delete, after the refresh", 0)
+}

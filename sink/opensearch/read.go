@@ -99,6 +99,34 @@ func (s *Sink) Marks(ctx context.Context, docs []shard.DocID) ([]sink.Stored, er
 	return out, nil
 }
 
+// Found returns the mark of a document as a search finds it. That is the state of the last refresh.
+// If an alias names several indices, Found returns the oldest mark.
+func (s *Sink) Found(ctx context.Context, doc shard.DocID) (sink.Stored, bool, error) {
+	index, ok := s.names.Index(doc.Collection())
+	if !ok {
+		return sink.Stored{}, false, nil
+	}
+	h, err := s.searchIn(ctx, pathOf(index), object{
+		"query": object{"ids": object{"values": []string{doc.ID()}}}, "_source": []string{sink.MetaField},
+		"track_total_hits": false,
+	})
+	if err != nil {
+		return sink.Stored{}, false, fmt.Errorf("search for document: %w", err)
+	}
+	var oldest sink.Stored
+	for _, hit := range h.Hits.Hits {
+		found, ok, err := unseal(doc, hit.Source)
+		switch {
+		case err != nil:
+			return sink.Stored{}, false, fmt.Errorf("search for document: %w", err)
+		case ok && (oldest.Doc == "" || found.Fence < oldest.Fence):
+			found.Document = nil
+			oldest = found
+		}
+	}
+	return oldest, oldest.Doc != "", nil
+}
+
 // sources returns the bodies of documents, or only the given parts of them. The body of a missing
 // document is nil.
 func (s *Sink) sources(ctx context.Context, docs []shard.DocID, parts any) ([]json.RawMessage, error) {

@@ -125,6 +125,15 @@ func (s *Sink) Get(ctx context.Context, doc event.DocID) (sink.Stored, bool, err
 	return found[0], true, nil
 }
 
+// Found is Get without the document: a statement that begins later finds each write.
+func (s *Sink) Found(ctx context.Context, doc event.DocID) (sink.Stored, bool, error) {
+	found, err := s.Marks(ctx, []event.DocID{doc})
+	if err != nil || found[0].Doc == "" {
+		return sink.Stored{}, false, err
+	}
+	return found[0], true, nil
+}
+
 // Documents returns documents with their content, in one statement for each collection.
 func (s *Sink) Documents(ctx context.Context, docs []event.DocID) ([]sink.Stored, error) {
 	return s.pick(ctx, documentColumns, docs)

@@ -50,6 +50,7 @@ var reading = []duty{
 		}
 	}},
 	{"marks are the metadata written with documents, if the sink can read them", always, marks},
+	{"a search finds a write, if the sink says what a search finds", always, searchable},
 	{"a collection is read from a given id, and several documents at once", always, audited},
 	{"all of an empty sink returns nothing", always, func(t *testing.T, b *bundle) {
 		sorted(t, b.all(t), nil)
@@ -206,5 +207,32 @@ func marks(t *testing.T, b *bundle) {
 	}
 	if got, err := m.Marks(t.Context(), nil); err != nil || len(got) != 0 {
 		t.Errorf("no documents: got %+v, %v", got, err)
+	}
+}
+
+// searchable checks that a search finds a write after a refresh. After the refresh that follows a
+// delete, no search may find the document.
+func searchable(t *testing.T, b *bundle) {
+	f, ok := b.sink.(sink.Finder)
+	if !ok {
+		return // this interface is optional
+	}
+	there := put(docID("content", "there"), 1, `{"n":1}`)
+	for _, doc := range []event.DocID{docID("no-such-collection", "x"), docID("content", "missing"), there.Doc} {
+		if s, ok, err := f.Found(t.Context(), doc); ok || err != nil {
+			t.Errorf("%s before any write: got %+v, %t, %v", doc, s, ok, err)
+		}
+	}
+	b.apply(t, there)
+	b.refresh(t)
+	want := there.Meta().Stored(there.Doc, nil)
+	if s, ok, err := f.Found(t.Context(), there.Doc); !ok || err != nil || s.Key != want.Key || s.Version != want.Version ||
+		s.Fence != want.Fence || s.Document != nil {
+		t.Errorf("after a write and a refresh: got %+v, %t, %v, want %+v", s, ok, err, want)
+	}
+	b.apply(t, del(there.Doc, 2))
+	b.refresh(t)
+	if s, ok, err := f.Found(t.Context(), there.Doc); ok || err != nil {
+		t.Errorf("after a delete and a refresh: got %+v, %t, %v", s, ok, err)
 	}
 }

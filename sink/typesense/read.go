@@ -91,6 +91,13 @@ func (s *Sink) Get(ctx context.Context, doc event.DocID) (sink.Stored, bool, err
 	return k.stored(doc.Collection())
 }
 
+// Found is Get without the document: Typesense answers a write when a search finds it.
+func (s *Sink) Found(ctx context.Context, doc event.DocID) (sink.Stored, bool, error) {
+	d, found, err := s.Get(ctx, doc)
+	d.Document = nil
+	return d, found, err
+}
+
 // pageSize is how many documents All keeps in memory at a time.
 const pageSize = 100
 

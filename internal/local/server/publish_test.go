@@ -17,6 +17,26 @@ import (
 	"github.com/lullhq/lull/internal/seam/clock"
 )
 
+func TestSearchableSaysWhatIsWrongWithAKey(t *testing.T) {
+	t.Parallel()
+	e, _ := serve(t, func(*config.Config) {})
+	h := server.Handler(e, console.Options{API: e.Operator(nil).API(), Config: new(config.Config), Clock: clock.System{}})
+	for query, want := range map[string]struct {
+		status int
+		says   string
+	}{
+		"key=content%23a": {http.StatusOK, `"searchable":"no"`},
+		"key=content":     {http.StatusBadRequest, "key: "},
+		"":                {http.StatusBadRequest, "key: "},
+	} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/searchable?"+query, nil))
+		if body := strings.ReplaceAll(w.Body.String(), " ", ""); w.Code != want.status || !strings.Contains(body, strings.TrimSpace(want.says)) {
+			t.Errorf("%q: got %d %s, want %d with %s", query, w.Code, w.Body, want.status, want.says)
+		}
+	}
+}
+
 // A faulty message is the sender's fault, and a stack that does not take a message is not.
 func TestPublishTellsAFaultyMessageFromAStackThatFails(t *testing.T) {
 	t.Parallel()

@@ -19,6 +19,7 @@ import (
 	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/seam/commitfeed"
 	"github.com/lullhq/lull/internal/seam/queue"
+	"github.com/lullhq/lull/internal/shard"
 )
 
 // Handler returns the HTTP handler for an engine and for the console that o describes. o.API also
@@ -27,6 +28,7 @@ import (
 //	GET  /                                      the console (package console)
 //	GET  /search?q=&field=&collection=&limit=&prefix=
 //	     {"hits":[{"id","collection","version","document"}],"more":true,"notes":["a sink that was not searched"]}
+//	GET  /searchable?key=content%23a            whether a search finds the committed version, in each sink
 //	POST /publish?source=&unchecked=            one message in the body, or NDJSON; answers {"messages":n}
 //	GET  /status                                the report so far, what remains, and why the disk cannot be written
 //	GET  /feed                                  commits from now on, as server-sent events (package commitfeed)
@@ -35,6 +37,13 @@ func Handler(e *dev.Engine, o console.Options) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", console.New(o))
 	mux.HandleFunc("GET /search", console.Answered(func(r *http.Request) (any, error) { return search(r, o.API) }))
+	mux.HandleFunc("GET /searchable", console.Answered(func(r *http.Request) (any, error) {
+		key, err := shard.ParseDocID(r.FormValue("key"))
+		if err != nil {
+			return nil, console.Problemf(http.StatusBadRequest, "key: %v", err)
+		}
+		return o.API.Searchable(r.Context(), key)
+	}))
 	mux.HandleFunc("POST /publish", console.Answered(func(r *http.Request) (any, error) { return publish(r, o.API, e) }))
 	mux.HandleFunc("GET /status", console.Answered(func(r *http.Request) (any, error) { return status(r, e) }))
 	mux.HandleFunc("GET /feed", func(w http.ResponseWriter, r *http.Request) { commits(w, r, e) })

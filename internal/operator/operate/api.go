@@ -24,6 +24,8 @@ type API struct {
 	Compose Operation[Composition, Composed] `wire:"compose"`
 	// Get reads a document back from its sink, or ErrNotFound.
 	Get ByKey[Document] `wire:"get"`
+	// Searchable says, for each sink, whether a search finds the committed version of a document.
+	Searchable ByKey[Searchability] `wire:"searchable"`
 	// Search finds documents in the sinks that can be searched. The answer names each sink that
 	// cannot be asked. If all sinks fail, it returns an error.
 	Search Operation[Search, Found] `wire:"search"`

@@ -110,6 +110,7 @@ func (o *Operator) API() API {
 		Forms:        com.Forms,
 		Compose:      com.Compose,
 		Get:          doc.Get,
+		Searchable:   doc.Searchable,
 		Search:       doc.Search,
 		Explain:      exp.Explain,
 		Documents:    (&catalog{lay, rec, man, pla, par, o.Dead, o.Rows, o.Parallel}).Documents,

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operate_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/memorysink"
+)
+
+// lagging is an engine whose searches see the documents of its last refresh.
+type lagging struct {
+	*memorysink.Sink
+
+	seen map[shard.DocID]sink.Stored
+	err  error
+}
+
+func (l *lagging) Found(_ context.Context, doc shard.DocID) (sink.Stored, bool, error) {
+	s, ok := l.seen[doc]
+	return s, ok, l.err
+}
+
+func (l *lagging) refresh(t *testing.T, doc shard.DocID) {
+	t.Helper()
+	s, ok, err := l.Get(t.Context(), doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.seen = map[shard.DocID]sink.Stored{}; ok {
+		l.seen[doc] = s
+	}
+}
+
+// writeOnly is a reader that does not say what a search finds.
+type writeOnly struct{ sink.Reader }
+
+func TestSearchableSaysYesOnlyIfASearchFindsTheCommittedVersion(t *testing.T) {
+	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
+		engine := &lagging{Sink: g.sink}
+		g.Readers["search"] = engine
+		ask := func(what string, want operate.Answer, why string) {
+			t.Helper()
+			s, err := api.Searchable(t.Context(), "content#a")
+			if err != nil || len(s.Sinks) != 1 {
+				t.Fatalf("%s: %+v, %v", what, s, err)
+			}
+			if in := s.Sinks[0]; in.Sink != "search" || in.Searchable != want || !strings.Contains(in.Why, why) {
+				t.Errorf("%s: got %+v, want %s because %q", what, in, want, why)
+			}
+		}
+		ask("nothing is committed", operate.No, "no version is committed")
+		g.commit(g.hold("1", put("a", 1)), `{}`)
+		ask("the engine has not refreshed", operate.No, "no search finds the document yet")
+		engine.refresh(t, "content#a")
+		ask("the engine has refreshed", operate.Yes, "")
+		g.hold("2", put("a", 2))
+		ask("a newer version waits", operate.Yes, "")
+		engine.err = errors.New("no route to host")
+		ask("the engine is away", operate.Unknown, "no route to host")
+		engine.err = nil
+		engine.seen["content#a"] = sink.Stored{Doc: "content#a", Key: "?"}
+		ask("another program changed the mark", operate.Unknown, "cannot be read")
+		g.Readers["search"] = writeOnly{g.sink}
+		ask("the kind does not say", operate.Unknown, "does not say what a search finds")
+		delete(g.Readers, "search")
+		ask("there is no reader", operate.Unknown, "cannot be read from here")
+	})
+}
+
+// remove commits a delete in the row and in the sink.
+func (g *ground) remove(id string, version int) {
+	g.Helper()
+	e := g.hold("remove", strings.Replace(put(id, version), "doc.changed", "doc.deleted", 1))
+	l := shard.Lease{Doc: e.Doc, Key: e.Key, Token: "remove", At: micros()}
+	g.rig.Write(shard.Claim(shard.Bid{Doc: l.Doc, Key: l.Key, Token: l.Token, Now: l.At, Until: l.At.Add(time.Second)}))
+	op := sink.Op{Doc: e.Doc, Kind: shard.Delete, Fence: shard.Fence(l.At), Key: e.Key, Version: e.Version, At: l.At.Time()}
+	if out := g.sink.Write(g.Context(), []sink.Op{op}); out[0].Kind != sink.Applied {
+		g.Fatalf("delete: %+v", out)
+	}
+	g.rig.Write(shard.Commit(l, shard.Delete, micros(), time.Now().Add(time.Hour).Unix(), g.rig.Row(e.Doc)))
+}
+
+// A search that finds an older version, or a deleted document, is not fresh.
+func TestSearchableComparesWhatASearchFinds(t *testing.T) {
+	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
+		engine := &lagging{Sink: g.sink}
+		g.Readers["search"] = engine
+		g.Config.Debounce.MinInterval = 0
+		g.Config.Complete()
+		g.commit(g.hold("1", put("a", 1)), `{}`)
+		engine.refresh(t, "content#a")
+		g.commit(g.hold("2", put("a", 2)), `{}`)
+		s, err := api.Searchable(t.Context(), "content#a")
+		if err != nil || s.Sinks[0].Searchable != operate.No || !strings.Contains(s.Sinks[0].Why, "still finds version 1") {
+			t.Errorf("got %+v, %v, want no: version 1 is found", s, err)
+		}
+		engine.refresh(t, "content#a")
+		if s, err = api.Searchable(t.Context(), "content#a"); err != nil || s.Sinks[0].Searchable != operate.Yes || s.Sinks[0].Version != "2" {
+			t.Errorf("got %+v, %v, want yes: version 2 is found", s, err)
+		}
+		g.remove("a", 3)
+		if s, err = api.Searchable(t.Context(), "content#a"); err != nil || s.Sinks[0].Searchable != operate.No || !strings.Contains(s.Sinks[0].Why, "the deleted version 2") {
+			t.Errorf("got %+v, %v, want no: the deleted version is found", s, err)
+		}
+		engine.refresh(t, "content#a")
+		if s, err = api.Searchable(t.Context(), "content#a"); err != nil || s.Sinks[0].Searchable != operate.Yes || s.Sinks[0].Operation != shard.Delete {
+			t.Errorf("got %+v, %v, want yes: the deleted document is gone", s, err)
+		}
+	})
+}
+
+func TestEachSinkOfACollectionSaysWhetherASearchFindsTheDocument(t *testing.T) {
+	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
+		far := g.fanOut()
+		g.commit(g.hold("1", put("a", 1)), `{}`)
+		s, err := api.Searchable(t.Context(), "content#a")
+		if err != nil || len(s.Sinks) != 2 {
+			t.Fatalf("got %+v, %v", s, err)
+		}
+		for _, in := range s.Sinks {
+			if want := map[string]operate.Answer{"search": operate.Yes, "remote": operate.No}[in.Sink]; in.Searchable != want {
+				t.Errorf("sink %s: %+v, want %s", in.Sink, in, want)
+			}
+		}
+		far.commit(far.hold("2", put("a", 1)), `{}`)
+		if s, err = api.Searchable(t.Context(), "content@remote#a"); err != nil || len(s.Sinks) != 1 || s.Sinks[0].Searchable != operate.Yes {
+			t.Errorf("got %+v, %v, want yes of the sink remote alone", s, err)
+		}
+		if _, err := api.Searchable(t.Context(), "content@none#a"); err == nil {
+			t.Error("a sink that does not exist: no error")
+		}
+	})
+}
