@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -60,16 +59,17 @@ func Hash(body string, attrs map[string]queue.Attribute) string {
 // digest hashes texts. It writes the length of each text except the last before the text, so that
 // different lists of texts never give the same input.
 func digest(kind string, parts ...string) string {
-	h := sha256.New()
-	write := func(s string) { _, _ = io.WriteString(h, s) }
-	write(kind)
+	text := append(make([]byte, 0, 256), kind...)
 	for i, p := range parts {
 		if i < len(parts)-1 {
-			h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(p))))
+			text = binary.BigEndian.AppendUint64(text, uint64(len(p)))
 		}
-		write(p)
+		text = append(text, p...)
 	}
-	return hex.EncodeToString(h.Sum(nil)[:16])
+	sum := sha256.Sum256(text)
+	var id [32]byte
+	hex.Encode(id[:], sum[:16])
+	return string(id[:])
 }
 
 // Maker makes the dead letters of one message, and hashes the message at most once. Only one
