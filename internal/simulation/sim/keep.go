@@ -35,8 +35,11 @@ func (r engineReader) Generation(ctx context.Context, of shard.Collection) (name
 
 // recordPublished records the bytes of the published events.
 func (o *oracle) recordPublished(to feed.Route) {
+	if !o.w.keeps() {
+		return
+	}
 	for _, r := range to.Events {
-		if plain, bad := sink.Plain([]byte(r.Event.Data)); r.Invalid == nil && bad == nil && o.w.keeps() {
+		if plain, bad := sink.Plain([]byte(r.Event.Data)); r.Invalid == nil && bad == nil {
 			for _, row := range o.w.cfg.RowsOf(r.Event.Doc) {
 				o.bytes[version{row, r.Event.Key}] = string(plain)
 			}

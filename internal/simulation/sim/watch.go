@@ -102,11 +102,20 @@ func (w *World) watchMessage(q *sqsQueue, m *message, s Step) {
 	w.watch(nil, s)
 }
 
-// named returns a receipt handle with the name of its queue before it.
-func (q *sqsQueue) named(receipt string) string { return q.Name + " " + receipt }
+// named returns a receipt handle with the name of its queue before it, for a watcher. If there is no
+// watcher, named returns "".
+func (q *sqsQueue) named(receipt string) string {
+	if q.w.options.Watch == nil {
+		return ""
+	}
+	return q.Name + " " + receipt
+}
 
 // watchBatch reports which messages an invocation judges.
 func (w *World) watchBatch(v *invocation, q *sqsQueue, batch []queue.Message) {
+	if w.options.Watch == nil {
+		return
+	}
 	receipts := make([]string, len(batch))
 	for i := range batch {
 		receipts[i] = q.named(batch[i].Receipt)
