@@ -106,38 +106,51 @@ func (s *scheduler) each(owner *invocation, limit, n int, f func(int)) {
 		f(0)
 		return
 	}
-	parent := s.cur
-	next, running := 0, 0
-	starting, waiting := false, false
-	var more func()
-	more = func() {
-		if starting {
-			return
+	g := &group{s: s, owner: owner, parent: s.cur, limit: limit, n: n, part: f}
+	g.after = func() {
+		g.running--
+		g.more()
+		if g.waiting && g.running == 0 {
+			g.waiting = false
+			s.resume(g.parent)
 		}
-		starting = true
-		for next < n && running < limit {
-			i := next
-			next++
-			running++
-			s.start(owner, func() {
-				defer owner.w.caught(owner)
-				f(i)
-			}, func() {
-				running--
-				more()
-				if waiting && running == 0 {
-					waiting = false
-					s.resume(parent)
-				}
-			})
-		}
-		starting = false
 	}
-	more()
-	if running > 0 {
-		waiting = true
+	g.more()
+	if g.running > 0 {
+		g.waiting = true
 		s.wait()
 	}
+}
+
+// group is the parts of an invocation that run concurrently.
+type group struct {
+	s        *scheduler
+	owner    *invocation
+	parent   *coroutine // the coroutine that waits for the parts
+	limit, n int
+	part     func(int)
+	after    func() // called when a part has ended
+
+	next, running     int
+	starting, waiting bool
+}
+
+// more starts parts until as many run as the limit allows.
+func (g *group) more() {
+	if g.starting {
+		return
+	}
+	g.starting = true
+	for g.next < g.n && g.running < g.limit {
+		i := g.next
+		g.next++
+		g.running++
+		g.s.start(g.owner, func() {
+			defer g.owner.w.caught(g.owner)
+			g.part(i)
+		}, g.after)
+	}
+	g.starting = false
 }
 
 // close ends every coroutine. Unfinished jobs run to their end without effect, because their

@@ -80,20 +80,45 @@ func (v *invocation) carry(ctx context.Context, op fault.Op, do func(context.Con
 	if op.Transition.EndsLease() && v.w.strikes("late end of a lease", v.w.rates.LateEnd) {
 		late = v.w.dice.upTo(v.w.rates.StallBy)
 	}
-	f := fate{coverage: v.w.coverage, op: op.Transition}
-	if v.verdict != fault.OK {
-		f.silent()
+	r := &request{
+		caller: ctx, do: do, fate: fate{coverage: v.w.coverage, op: op.Transition},
 	}
-	var answer error
-	if err := v.request(ctx, op.Service, late, func() {
-		answer = do(context.WithoutCancel(ctx)) // the caller may be gone
-		f.done(answer)
-	}); err != nil {
-		f.silent()
+	if v.verdict != fault.OK {
+		r.silent()
+	}
+	if err := v.request(ctx, op.Service, late, r.arrive); err != nil {
+		r.silent()
 		return err
 	}
-	return answer
+	return r.answer
 }
+
+// request is one I/O on its way to a service. It is the context with which the service carries out
+// the I/O: the values are the caller's, and nothing ends it, because the caller may be gone.
+type request struct {
+	fate
+	caller context.Context
+	do     func(context.Context) error
+	answer error
+}
+
+// arrive carries out the I/O.
+func (r *request) arrive() {
+	r.answer = r.do(r)
+	r.done(r.answer)
+}
+
+// Deadline, Done, Err and Value make the request a context, as [context.WithoutCancel] would.
+func (r *request) Deadline() (at time.Time, limited bool) { return at, false }
+
+// Done returns nil.
+func (r *request) Done() <-chan struct{} { return nil }
+
+// Err returns nil.
+func (r *request) Err() error { return nil }
+
+// Value returns a value of the caller's context.
+func (r *request) Value(key any) any { return r.caller.Value(key) }
 
 // carriedOut is the context key of a function. The function is called when a part of a request is
 // carried out.
