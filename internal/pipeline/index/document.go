@@ -3,7 +3,7 @@
 package index
 
 import (
-	"slices"
+	"iter"
 	"time"
 
 	"github.com/lullhq/lull/event"
@@ -24,7 +24,7 @@ type recordState struct {
 
 // heldEntry is one entry of the manifest that is not done.
 type heldEntry struct {
-	flight.Entry
+	*flight.Entry
 	record int
 	item   int // number of the entry in the bitmap
 	gone   bool
@@ -61,7 +61,13 @@ func (d *document) newest() *heldEntry {
 	return nil
 }
 
-// unfinished returns the versions that are not done, newest first.
-func (d *document) unfinished() []*heldEntry {
-	return slices.DeleteFunc(slices.Clone(d.held), func(e *heldEntry) bool { return e.gone })
+// unfinished yields the versions that are not done, newest first.
+func (d *document) unfinished() iter.Seq[*heldEntry] {
+	return func(yield func(*heldEntry) bool) {
+		for _, e := range d.held {
+			if !e.gone && !yield(e) {
+				return
+			}
+		}
+	}
 }

@@ -76,7 +76,7 @@ func (s *ending) endInQueue(ctx context.Context, step journal.Step, why string,
 func (s *ending) endWithoutMessages(ctx context.Context, extend shard.Micros) flight.State {
 	s.extend(ctx, extend)
 	for _, d := range s.docs {
-		for _, e := range d.unfinished() {
+		for e := range d.unfinished() {
 			n := s.about(d, e, journal.LeftSuperseded, d.step.Why)
 			n.Until = s.visible(e.record).Time()
 			s.note(n)
@@ -121,7 +121,7 @@ func (s *planner) leaves() (extend shard.Micros, ok bool) {
 	}
 	newer := shard.Micros(0)
 	for _, d := range s.docs {
-		for _, e := range d.unfinished() {
+		for e := range d.unfinished() {
 			if d.step.Newer == 0 || s.message(e).ReceiveCount > 1 {
 				return 0, false
 			}

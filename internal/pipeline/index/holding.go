@@ -30,6 +30,7 @@ func load(v *invocation, m *flight.Manifest) *holding {
 		invocation: v, manifest: m, records: make([]recordState, len(m.Records)), left: v.state.Remaining.Clone(),
 	}
 	index := map[shard.DocID]*document{}
+	entries := make([]heldEntry, 0, h.left.Count()) // the documents point into this list, so it must not grow
 	item := -1
 	for r, e := range m.Entries() {
 		// The numbers count every entry of the manifest, also finished entries. So a bit of the
@@ -45,7 +46,8 @@ func load(v *invocation, m *flight.Manifest) *holding {
 			index[e.Doc] = d
 			h.docs = append(h.docs, d)
 		}
-		d.held = append(d.held, &heldEntry{Entry: *e, record: r, item: item})
+		entries = append(entries, heldEntry{Entry: e, record: r, item: item})
+		d.held = append(d.held, &entries[len(entries)-1])
 	}
 	for _, d := range h.docs {
 		// The newest version is first, as the method newest expects. Equal keys keep the order of
@@ -95,7 +97,7 @@ func (h *holding) drop(e *heldEntry) {
 // completeUpTo completes every held version that is at most k, because the row shows that k is
 // committed. This is the first case of the invariant (design section 2).
 func (h *holding) completeUpTo(d *document, k shard.OrderKey) {
-	for _, e := range d.unfinished() {
+	for e := range d.unfinished() {
 		switch {
 		case e.Key > k:
 		case e.Key == k:
@@ -114,7 +116,7 @@ func (h *holding) completeStored(d *document, k shard.OrderKey) {
 	if d.row.Took(k) {
 		step, why = journal.Stale, "an operator took the version back"
 	}
-	for _, e := range d.unfinished() {
+	for e := range d.unfinished() {
 		if e.Key == k {
 			h.complete(d, e, step, why)
 		}

@@ -63,7 +63,7 @@ func (m *messages) deleteDone(ctx context.Context) {
 func (m *messages) giveBack(ctx context.Context) {
 	var receipts []string
 	for _, d := range m.docs {
-		for _, e := range d.unfinished() {
+		for e := range d.unfinished() {
 			if m.records[e.record].given {
 				m.drop(e)
 			}

@@ -46,7 +46,7 @@ func (s *reasserter) reassert(ctx context.Context) {
 				continue
 			}
 		}
-		for _, e := range d.unfinished() {
+		for e := range d.unfinished() {
 			s.drop(e)
 		}
 	}

@@ -257,7 +257,7 @@ func TestEnrichableTakesOneServiceAtATime(t *testing.T) {
 	stage(t, two, nil, func(p *parts) {
 		var docs []*document
 		for _, id := range []shard.DocID{"plain#a", "news#a", "content#a"} {
-			docs = append(docs, &document{id: id, held: []*heldEntry{{Entry: flight.Entry{Op: shard.Put}}}})
+			docs = append(docs, &document{id: id, held: []*heldEntry{{Entry: &flight.Entry{Op: shard.Put}}}})
 		}
 		s := &enrichers{p.f, nil, map[shard.Collection]*enricher{}}
 		ready, later := enrichable(p.Context(), s, docs)
