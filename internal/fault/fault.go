@@ -114,26 +114,39 @@ func (v *Invocation) Kill() { v.dead.Store(true) }
 
 // Do performs an I/O as the injector decides, if this package has no method for the I/O's seam.
 func (v *Invocation) Do(ctx context.Context, op Op, f func(context.Context) error) error {
+	verdict, err := v.decide(ctx, op)
+	if err != nil {
+		return err
+	}
+	return v.outcome(verdict, v.carry(ctx, op, f))
+}
+
+// decide asks the injector about an I/O. The error says that the I/O must not be applied.
+func (v *Invocation) decide(ctx context.Context, op Op) (Verdict, error) {
 	if v.dead.Load() {
-		return ErrKilled
+		return OK, ErrKilled
 	}
 	verdict := v.inj.Decide(ctx, v, op)
 	if v.dead.Load() { // killed while the I/O waited in Decide
-		return ErrKilled
+		return verdict, ErrKilled
 	}
 	switch verdict {
 	case FailBefore:
-		return v.failure()
+		return verdict, v.failure()
 	case Throttle:
 		if op.Service == Table {
-			return shard.ErrThrottled
+			return verdict, shard.ErrThrottled
 		}
-		return errThrottled
+		return verdict, errThrottled
 	case CrashBefore:
 		v.Kill()
-		return ErrKilled
+		return verdict, ErrKilled
 	}
-	err := v.carry(ctx, op, f)
+	return verdict, nil
+}
+
+// outcome returns the error of an I/O that was applied with the error err.
+func (v *Invocation) outcome(verdict Verdict, err error) error {
 	switch verdict {
 	case FailAfter:
 		return v.failure()

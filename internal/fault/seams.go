@@ -21,6 +21,22 @@ import (
 
 // ask performs a call that returns one value.
 func ask[T any](ctx context.Context, v *Invocation, op Op, f func(context.Context) (T, error)) (answer T, err error) {
+	if v.Carry != nil {
+		return askCarried(ctx, v, op, f)
+	}
+	verdict, err := v.decide(ctx, op)
+	if err != nil {
+		return answer, err
+	}
+	answer, err = f(ctx)
+	return answer, v.outcome(verdict, err)
+}
+
+// askCarried is ask if Carry calls f, perhaps after the caller has stopped waiting. Only then the
+// answer needs memory of its own.
+func askCarried[T any](ctx context.Context, v *Invocation, op Op, f func(context.Context) (T, error)) (answer T,
+	err error,
+) {
 	err = v.Do(ctx, op, func(ctx context.Context) (err error) {
 		answer, err = f(ctx)
 		return err
