@@ -158,7 +158,8 @@ func TestWriteCeiling(t *testing.T) {
 		t.Skip("make lifecycles runs it with -update")
 	}
 	var table strings.Builder
-	table.WriteString("| ceiling | load | given, of the ceiling | most in one second | written after, median | p99 | " +
+	table.WriteString("| ceiling | load | written, as a share of the ceiling | most in one second | " +
+		"written after, median | p99 | " +
 		"$ a million events |\n|---:|---|---:|---:|---:|---:|---:|\n")
 	for _, p := range pressedSinks {
 		r := p.run(t)

@@ -217,14 +217,14 @@ func TestWriteRecovery(t *testing.T) {
 	}
 	table.WriteString("| | |\n|---|---|\n")
 	row("events sent, documents", "%d, %d", r.Counts.Events, recoveryDocuments)
-	row("away: messages that wait in the end", "%d", away[len(away)-1].Waiting)
-	row("away, after its first minute: requests; pings", "%d; %d", total(away, requests), total(away, pings))
-	row("back: normal again after", "%s", s.drained(r))
-	row("back, ten minutes: documents written; answered with 429", "%d; %d", total(soon, written),
+	row("sink down: messages that wait at the end of the outage", "%d", away[len(away)-1].Waiting)
+	row("sink down, after the first minute: requests; pings", "%d; %d", total(away, requests), total(away, pings))
+	row("sink back: everything is normal after", "%s", s.drained(r))
+	row("sink back, ten minutes: documents written; refused with 429", "%d; %d", total(soon, written),
 		total(soon, throttled))
-	row("back, ten minutes: requests; most in one second", "%d; %d", total(soon, requests), peak(soon, requests))
+	row("sink back, ten minutes: requests; most in one second", "%d; %d", total(soon, requests), peak(soon, requests))
 	row("oldest version written, fifteen minutes later", "%s", aged(end, 1).Round(10*time.Millisecond))
-	row("receives of a message, at most", "%d", r.Extremes.Receives)
+	row("how often one message was received, at most", "%d", r.Extremes.Receives)
 	row("refusals counted; dead letters; messages moved by SQS", "%d; %d; %d", r.Extremes.Refusals, r.Extremes.Letters,
 		r.Extremes.Moved)
 	row("promises broken", "%d", len(r.Violations))

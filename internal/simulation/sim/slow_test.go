@@ -151,7 +151,8 @@ func TestWriteSlow(t *testing.T) {
 		t.Skip("make lifecycles runs it with -update")
 	}
 	var table strings.Builder
-	table.WriteString("| the sink takes | given, of what it takes | answered with 429 | written after, median | p99 | " +
+	table.WriteString("| the sink takes | written, as a share of that | answered with 429 | " +
+		"written after, median | p99 | " +
 		"$ a million events |\n|---|---:|---:|---:|---:|---:|\n")
 	for _, s := range slowSinks {
 		length := s.length(8 * time.Minute)
