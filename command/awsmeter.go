@@ -41,6 +41,9 @@ const (
 	meterStep = time.Minute
 )
 
+// meterRanges are the times that charts may cover.
+var meterRanges = []time.Duration{time.Hour, meterSpan}
+
 // countedAt returns the counter for the metric of each step.
 func countedAt(c *console.Counts) map[journal.Step]*int {
 	return map[journal.Step]*int{
@@ -93,6 +96,7 @@ func (m *awsMeter) Measure(ctx context.Context) (console.Measured, error) {
 		return console.Measured{}, err
 	}
 	m.last, m.at = measured(series, begin, end), now
+	m.last.Parts = partsOf(series, all)
 	m.last.Outages = outages(series, all, begin, end)
 	return m.last, nil
 }
@@ -100,7 +104,7 @@ func (m *awsMeter) Measure(ctx context.Context) (console.Measured, error) {
 // measured adds up the series of all sinks, minute by minute. The freshness of a minute is the
 // freshness of the slowest sink.
 func measured(series []cloudwatch.Series, begin, end time.Time) console.Measured {
-	out := console.Measured{Since: begin, Step: meterStep, Points: []console.Point{}, Notes: []string{
+	out := console.Measured{Since: begin, Step: meterStep, Ranges: meterRanges, Points: []console.Point{}, Notes: []string{
 		"These are the metrics of the last three hours, by the minute: CloudWatch has them a minute or two late. " +
 			"Messages that were delivered again are counted again. Freshness is measured in the live lane.",
 	}}
@@ -144,6 +148,22 @@ func measured(series []cloudwatch.Series, begin, end time.Time) console.Measured
 		}
 	}
 	return out
+}
+
+// partsOf adds up the series of each sink.
+func partsOf(series []cloudwatch.Series, sinks []string) (all []console.Part) {
+	each := len(metered) + 4
+	for i, name := range sinks {
+		p := console.Part{Kind: "sink", Name: name}
+		counts := countedAt(&p.Counts)
+		for n, step := range metered {
+			for _, v := range series[i*each+n] {
+				*counts[step] += int(v)
+			}
+		}
+		all = append(all, p)
+	}
+	return all
 }
 
 // outageGap is the longest time between two openings of a circuit breaker that count as one outage.

@@ -43,6 +43,10 @@ func TestTheMetricsOfAllSinksAreAddedUpMinuteByMinute(t *testing.T) {
 	if got := outages(series, []string{"a", "b"}, begin, minute(5)); !slices.Equal(got, want) {
 		t.Errorf("outages %+v, want %+v", got, want)
 	}
+	if p := partsOf(series, []string{"a", "b"}); len(p) != 2 || p[0].Kind != "sink" || p[0].Name != "a" ||
+		p[0].Written != 4 || p[0].Events != 10 || p[0].Dead != 1 || p[1].Name != "b" || p[1].Events != 1 {
+		t.Errorf("the sinks have %+v", p)
+	}
 	if want := begin.Add(30 * time.Second); !m.Oldest.Equal(want) {
 		t.Errorf("the oldest message was sent at %s, want %s", m.Oldest, want)
 	}

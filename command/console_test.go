@@ -5,6 +5,7 @@ package command
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -114,6 +115,23 @@ func TestTheConsoleOfADevelopersStackCountsWhatHappened(t *testing.T) {
 	if got.Total.Events != 2 || got.Total.Written != 1 || len(got.Points) == 0 || got.Total.P50 <= 0 ||
 		got.Promise != 9*time.Second {
 		t.Errorf("got %s", text)
+	}
+	if len(got.Ranges) != 5 || got.Ranges[4] != 100*24*time.Hour {
+		t.Errorf("the ranges are %v", got.Ranges)
+	}
+	_, text = d.ask("/console/now?range="+got.Ranges[4].String(), "")
+	day := decode[console.Measured](t, text)
+	if day.Step != 60*got.Step || len(day.Points) == 0 || day.Points[0].Events == 0 {
+		t.Errorf("a day has %s", text)
+	}
+	for i, want := range []string{"collection content 2 1", "sink search 2 1", "source native 2 0"} {
+		if i >= len(got.Parts) {
+			t.Fatalf("got the parts %+v", got.Parts)
+		}
+		p := got.Parts[i]
+		if s := fmt.Sprint(p.Kind, " ", p.Name, " ", p.Events, " ", p.Written); s != want {
+			t.Errorf("part %d is %q, want %q", i, s, want)
+		}
 	}
 	if b := got.Dollars; b == nil || b.Total <= 0 || b.Total > 0.001 || len(b.Items) < 6 {
 		t.Errorf("the bill is %+v", b)

@@ -9,6 +9,7 @@ import (
 	"github.com/lullhq/lull/internal/console"
 	"github.com/lullhq/lull/internal/deploy/names"
 	"github.com/lullhq/lull/internal/local/dev"
+	"github.com/lullhq/lull/internal/local/ledger"
 	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/simulation/price"
 )
@@ -45,16 +46,36 @@ func (m *devMeter) Measure(context.Context) (console.Measured, error) {
 			P99: time.Duration(r.Freshness.P99) * time.Millisecond,
 		}, Dollars: bill(m.engine.Used()), Oldest: m.engine.Oldest(),
 	}
+	for _, n := range []time.Duration{600, 3600, 3 * 3600, 12 * 3600, 24 * 3600} {
+		out.Ranges = append(out.Ranges, n*m.step)
+	}
 	for _, p := range m.engine.Recent() {
-		out.Points = append(out.Points, console.Point{At: p.At, Counts: console.Counts{
-			Events: p.Events, Written: p.Written, Unchanged: p.Unchanged, Superseded: p.Superseded, Stale: p.Stale,
-			Dead: p.Dead, P50: p.P50, P99: p.P99,
-		}})
+		out.Points = append(out.Points, console.Point{At: p.At, Counts: countsOf(p)})
+	}
+	out.Long = m.long
+	for _, p := range m.engine.Parts() {
+		out.Parts = append(out.Parts, console.Part{Kind: string(p.Kind), Name: p.Name, Counts: countsOf(p.Point)})
 	}
 	for _, o := range m.engine.Outages() {
 		out.Outages = append(out.Outages, console.Outage(o))
 	}
 	return out, nil
+}
+
+// long returns the long steps.
+func (m *devMeter) long() console.History {
+	h := console.History{Step: 60 * m.step, Points: []console.Point{}}
+	for _, p := range m.engine.Long() {
+		h.Points = append(h.Points, console.Point{At: p.At, Counts: countsOf(p)})
+	}
+	return h
+}
+
+func countsOf(p ledger.Point) console.Counts {
+	return console.Counts{
+		Events: p.Events, Written: p.Written, Unchanged: p.Unchanged, Superseded: p.Superseded, Stale: p.Stale,
+		Dead: p.Dead, P50: p.P50, P99: p.P99,
+	}
 }
 
 // How long an invocation takes, and how much longer it takes for each call, as docs/numbers.md

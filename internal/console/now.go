@@ -5,9 +5,11 @@ package console
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
@@ -21,14 +23,19 @@ type Meter interface {
 
 // Measured is the result of a Meter.
 type Measured struct {
-	Since   time.Time     `json:"since"` // when the Meter began to count
-	Step    time.Duration `json:"step_ns"`
-	Total   Counts        `json:"total"`
-	Points  []Point       `json:"points"` // oldest first; a step without events may be missing
-	Outages []Outage      `json:"outages,omitempty"`
-	Oldest  time.Time     `json:"-"` // when the oldest message in a live queue was sent; zero if the queues are empty
-	Dollars *Dollars      `json:"dollars,omitempty"`
-	Notes   []string      `json:"notes,omitempty"` // notes about events that the numbers do not include
+	Since  time.Time     `json:"since"` // when the Meter began to count
+	Step   time.Duration `json:"step_ns"`
+	Total  Counts        `json:"total"`
+	Points []Point       `json:"points"` // oldest first; a step without events may be missing
+	// Ranges are the times that charts may cover, the shortest first. Points covers the first. Long
+	// returns longer steps, for the others; if Long is nil, Points covers all.
+	Ranges  []time.Duration `json:"ranges_ns,omitempty"`
+	Long    func() History  `json:"-"`
+	Parts   []Part          `json:"parts,omitempty"`
+	Outages []Outage        `json:"outages,omitempty"`
+	Oldest  time.Time       `json:"-"` // when the oldest message in a live queue was sent; zero if the queues are empty
+	Dollars *Dollars        `json:"dollars,omitempty"`
+	Notes   []string        `json:"notes,omitempty"` // notes about events that the numbers do not include
 }
 
 // Flow sums up the steps of the last span before now. P99 is the largest P99 of a step. P50 is the
@@ -92,6 +99,35 @@ type Counts struct {
 	P99 time.Duration `json:"p99_ns"`
 }
 
+// History has points of longer steps.
+type History struct {
+	Step   time.Duration
+	Points []Point // oldest first
+}
+
+// Part has the counts of one sink, collection or source.
+type Part struct {
+	Kind string `json:"kind"` // "sink", "collection" or "source"
+	Name string `json:"name"` // empty for all names that are not counted one by one
+	Counts
+}
+
+// over returns the measurements of the last span before now. It returns an error unless the span is
+// one of the ranges.
+func (m Measured) over(span time.Duration, now time.Time) (Measured, error) {
+	at := slices.Index(m.Ranges, span)
+	if at < 0 {
+		return m, badf("range: use one of %s", strings.Trim(fmt.Sprint(m.Ranges), "[]"))
+	}
+	if at > 0 && m.Long != nil {
+		long := m.Long()
+		m.Step, m.Points = long.Step, long.Points
+	}
+	from := now.Add(-span - m.Step)
+	m.Points = slices.DeleteFunc(slices.Clone(m.Points), func(p Point) bool { return p.At.Before(from) })
+	return m, nil
+}
+
 // Point has the counts of one step.
 type Point struct {
 	At time.Time `json:"at"`
@@ -123,10 +159,15 @@ type DollarItem struct {
 
 // nowRoutes are the requests of the view Now.
 //
-//	GET /console/now   the events by outcome, and the promise of the settings
+//	GET /console/now?range=   the events by outcome, and the promise of the settings; range is a
+//	                          duration such as 1h, one of those that the answer names
 func (c *console) nowRoutes() routes {
 	return routes{"GET /console/now": answered(reader, func(r *http.Request) (any, error) {
 		m, err := c.Meter.Measure(r.Context())
+		if text := r.FormValue("range"); text != "" && err == nil {
+			span, _ := time.ParseDuration(text) // 0 is no range
+			m, err = m.over(span, c.Clock.Now())
+		}
 		return struct {
 			Measured
 			Promise  time.Duration `json:"promise_ns,omitempty"` // the longest promise

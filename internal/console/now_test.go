@@ -41,6 +41,39 @@ func TestNowTellsWhatBecameOfEventsAndWhatIsPromised(t *testing.T) {
 	s.refused(http.StatusForbidden, "dynamodb:Query", "/console/now", "")
 }
 
+// A range selects the points of its time, in long steps if the range is long. Other ranges are
+// refused.
+func TestARangeSelectsThePointsOfItsTime(t *testing.T) {
+	t.Parallel()
+	s := newStack(t)
+	now := time.Now()
+	at := func(ago time.Duration) Point { return Point{At: now.Add(-ago), Counts: Counts{Events: 1}} }
+	told := Measured{
+		Step: time.Second, Ranges: []time.Duration{10 * time.Minute, time.Hour, 24 * time.Hour},
+		Points: []Point{at(9 * time.Minute), at(time.Second)},
+		Long: func() History {
+			return History{time.Minute, []Point{at(5 * time.Hour), at(50 * time.Minute), at(time.Minute)}}
+		},
+	}
+	s.options.Meter = meter{m: told}
+	for query, want := range map[string]struct {
+		points int
+		step   time.Duration
+	}{
+		"": {2, time.Second}, "?range=10m": {2, time.Second}, "?range=1h": {2, time.Minute},
+		"?range=60m": {2, time.Minute}, "?range=24h": {3, time.Minute},
+	} {
+		var got Measured
+		if s.into(&got, "/console/now"+query, ""); len(got.Points) != want.points || got.Step != want.step ||
+			len(got.Ranges) != 3 {
+			t.Errorf("%q: got %+v, want %+v", query, got, want)
+		}
+	}
+	for _, hostile := range []string{"1m", "-1h", "999999999h", "%3Cscript%3E", "1h%00", "0", "NaN"} {
+		s.refused(http.StatusBadRequest, "range: use one of 10m0s 1h0m0s 24h0m0s", "/console/now?range="+hostile, "")
+	}
+}
+
 // If collections have different windows, each promise names its collections.
 func TestPromisesNameTheirCollections(t *testing.T) {
 	t.Parallel()

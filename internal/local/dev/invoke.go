@@ -62,12 +62,12 @@ func (e *Engine) receive(ctx context.Context, p *pipe, l *lane, batch []queue.Me
 		defer cancel()
 		h := receive.Handler{
 			Shards: inv.Shards(e.Shards), Flights: inv.Flights(e.Flights), Launcher: inv.Launcher(e.launcher(l)),
-			Ingest: inv.Queue(counted{l.queue, e}), Dead: inv.Queue(p.dead), Schedule: inv.Schedule(e.Schedule),
+			Ingest: inv.Queue(counted{l.queue, e, p.name}), Dead: inv.Queue(p.dead), Schedule: inv.Schedule(e.Schedule),
 			Sources: e.sources.At(p.name), Config: e.cfg, Sink: p.name, Lane: l.name, Clock: inv.clk,
 			Journal: inv.notes,
 			NewID:   flight.NewID,
 			Objects: inv.Objects(e.opener(p.lanes[flight.Bulk].queue)),
-			Bulk:    inv.Queue(counted{p.lanes[flight.Bulk].queue, e}),
+			Bulk:    inv.Queue(counted{p.lanes[flight.Bulk].queue, e, p.name}),
 		}
 		if e.Archive != nil {
 			h.Archive = inv.Archive(e.Archive)

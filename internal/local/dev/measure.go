@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/local/ledger"
+	"github.com/lullhq/lull/internal/operator/feed"
 	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
 // Used contains the numbers of requests that a deployed stack would have sent to AWS so far. The
@@ -32,6 +34,24 @@ func (e *Engine) Counts() ledger.Report { return e.ledger.Report() }
 
 // Recent returns a point for each of the latest 600 steps with events; see [Options.Step].
 func (e *Engine) Recent() []ledger.Point { return e.ledger.Recent() }
+
+// Long returns a point for each of the latest long steps with events. A long step is 60 steps, and
+// the points cover 1,440 long steps.
+func (e *Engine) Long() []ledger.Point { return e.ledger.Long() }
+
+// Parts returns the counts of each sink, collection and source.
+func (e *Engine) Parts() []ledger.Part { return e.ledger.Parts() }
+
+// sent counts a message that was sent to the queue of a sink.
+func (e *Engine) sent(now time.Time, sink string, out queue.Outgoing, to feed.Route) {
+	e.ledger.Sent(now, len(out.Body), len(to.Events))
+	e.ledger.Came(ledger.BySink, sink, len(to.Events))
+	source := e.sources.At(sink).SourceOf(queue.Message{Body: out.Body, Attributes: out.Attributes})
+	e.ledger.Came(ledger.BySource, source, len(to.Events))
+	for _, r := range to.Events {
+		e.ledger.Came(ledger.ByCollection, string(r.Event.Doc.Collection()), 1)
+	}
+}
 
 // Oldest returns when the oldest message in a live queue arrived, or the zero time if the live
 // queues are empty.

@@ -55,7 +55,7 @@ func (e *Engine) publish(ctx context.Context, out queue.Outgoing, forced flight.
 		if err := queue.ErrorAt(q.Send(ctx, []queue.Outgoing{out}), 0); err != nil {
 			return err
 		}
-		e.ledger.Sent(now, len(out.Body), len(to.Events))
+		e.sent(now, sink, out, to)
 	}
 	return nil
 }
@@ -78,7 +78,8 @@ func (e *Engine) arrive(out queue.Outgoing, now time.Time) feed.Route {
 // counted.
 type counted struct {
 	queue.Queue
-	e *Engine
+	e    *Engine
+	sink string
 }
 
 func (q counted) Send(ctx context.Context, out []queue.Outgoing) []error {
@@ -87,7 +88,7 @@ func (q counted) Send(ctx context.Context, out []queue.Outgoing) []error {
 	for i, o := range out {
 		_, line := o.Attributes[queue.AttrLine]
 		if _, part := o.Attributes[queue.AttrPart]; (line || part) && queue.ErrorAt(errs, i) == nil {
-			q.e.ledger.Sent(now, len(o.Body), len(q.e.arrive(o, now).Events))
+			q.e.sent(now, q.sink, o, q.e.arrive(o, now))
 		}
 	}
 	return errs
@@ -105,7 +106,7 @@ func (e *Engine) full(q *memory.Queue) bool {
 func (e *Engine) refuse(ctx context.Context, out queue.Outgoing, why error) error {
 	m := queue.Message{Body: out.Body, Attributes: out.Attributes, Sent: e.clk.Now()}
 	to := feed.RouteOf(e.cfg, e.sources, m)
-	e.ledger.Sent(m.Sent, len(out.Body), len(to.Events))
+	e.sent(m.Sent, to.Sink, out, to)
 	m.ID = fmt.Sprintf("refused-%d", e.refused.Add(1))
 	problem := "body: " + why.Error()
 	if errors.Is(why, queue.ErrTooLarge) {

@@ -37,7 +37,8 @@ type Ledger struct {
 	fresh    histogram
 	waiting  map[uint64]int // by version: how many scheduled events wait
 	flights  int
-	recent   recent
+	recent   history
+	parts    parts
 	outages  []Outage             // the latest outages of all sinks
 	airborne map[string]time.Time // by flight
 	flown    time.Duration
@@ -89,7 +90,7 @@ var outcomes = map[journal.Step]end{
 // New returns an empty ledger. step is the time that a Point covers; 0 means a second.
 func New(step time.Duration) *Ledger {
 	return &Ledger{
-		recent: recent{step: cmp.Or(step, time.Second)}, airborne: map[string]time.Time{},
+		recent: newHistory(cmp.Or(step, time.Second)), parts: parts{}, airborne: map[string]time.Time{},
 		seed: maphash.MakeSeed(), ends: map[uint64]end{}, written: map[uint64]bool{}, dead: map[string]int{},
 		letters: map[uint64]string{}, counts: map[end]int{}, held: map[uint64]bool{}, refusal: map[string]bool{},
 		fresh: histogram{}, waiting: map[uint64]int{},
@@ -240,6 +241,7 @@ func (l *Ledger) revive(n journal.Note) {
 	}
 	l.dead[n.Letter]--
 	l.counts[endDead]--
+	l.parts.ended(n, endDead, -1)
 	if l.refusal[n.Letter] {
 		delete(l.refusal, n.Letter)
 		l.reject--
@@ -256,6 +258,7 @@ func (l *Ledger) end(n journal.Note, how end) bool {
 	l.ends[id] = how
 	l.counts[how]++
 	l.recent.ended(n.At, how)
+	l.parts.ended(n, how, 1)
 	// This event is the copy of a scheduled event, which no longer waits.
 	if v := l.version(n.Doc, n.Key); n.Key != "" && how != endScheduled && l.waiting[v] > 0 {
 		l.waiting[v]--

@@ -21,17 +21,45 @@ type Point struct {
 	P99 time.Duration `json:"p99_ns"`
 }
 
-// steps is how many steps are kept. sample is how many writes of a step are kept to compute
-// quantiles.
+// steps is how many steps are kept. A long step has longStep steps, and longSteps is how many long
+// steps are kept. If a step is a second, they are the minutes of a day. sample is how many writes of
+// a step are kept to compute quantiles.
 const (
-	steps  = 600
-	sample = 128
+	steps     = 600
+	longStep  = 60
+	longSteps = 24 * 60
+	sample    = 128
 )
 
-// recent contains the latest steps, in a ring buffer.
+// history contains the latest steps, and the latest long steps.
+type history [2]recent
+
+func newHistory(step time.Duration) history {
+	return history{{step: step, slots: make([]slot, steps)}, {step: longStep * step, slots: make([]slot, longSteps)}}
+}
+
+func (h *history) arrived(t time.Time, events int) {
+	for i := range h {
+		h[i].arrived(t, events)
+	}
+}
+
+func (h *history) ended(t time.Time, how end) {
+	for i := range h {
+		h[i].ended(t, how)
+	}
+}
+
+func (h *history) freshness(t time.Time, d time.Duration) {
+	for i := range h {
+		h[i].freshness(t, d)
+	}
+}
+
+// recent contains the latest steps of one length, in a ring buffer.
 type recent struct {
 	step  time.Duration
-	slots [steps]slot
+	slots []slot
 }
 
 type slot struct {
@@ -44,7 +72,7 @@ type slot struct {
 // at returns the slot of a time, or nil if a later step already uses that slot.
 func (r *recent) at(t time.Time) *slot {
 	n := t.UnixNano() / int64(r.step)
-	s := &r.slots[n%steps]
+	s := &r.slots[n%int64(len(r.slots))]
 	switch {
 	case s.n > n:
 		return nil // the clock was set back by the length of the ring buffer
@@ -65,17 +93,22 @@ func (r *recent) ended(t time.Time, how end) {
 	if s == nil {
 		return
 	}
+	s.point.ended(how, 1)
+}
+
+// ended adds n events with an outcome.
+func (p *Point) ended(how end, n int) {
 	switch how {
 	case endWritten, endDeleted:
-		s.point.Written++
+		p.Written += n
 	case endUnchanged:
-		s.point.Unchanged++
+		p.Unchanged += n
 	case endSuperseded:
-		s.point.Superseded++
+		p.Superseded += n
 	case endStale, endDuplicate:
-		s.point.Stale++
+		p.Stale += n
 	case endDead:
-		s.point.Dead++
+		p.Dead += n
 	}
 }
 
@@ -93,17 +126,23 @@ func (r *recent) freshness(t time.Time, d time.Duration) {
 
 // Recent returns the latest steps with events, oldest first. With steps of a second, the result
 // covers ten minutes.
-func (l *Ledger) Recent() []Point {
+func (l *Ledger) Recent() []Point { return l.points(0) }
+
+// Long returns the latest long steps with events, oldest first. With steps of a second, a long step
+// is a minute, and the result covers a day.
+func (l *Ledger) Long() []Point { return l.points(1) }
+
+func (l *Ledger) points(of int) []Point {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	points := []Point{}
-	for i := range l.recent.slots {
-		s := &l.recent.slots[i]
+	points, r := []Point{}, &l.recent[of]
+	for i := range r.slots {
+		s := &r.slots[i]
 		if s.n == 0 {
 			continue
 		}
 		p := s.point
-		p.At = time.Unix(0, s.n*int64(l.recent.step)).UTC()
+		p.At = time.Unix(0, s.n*int64(r.step)).UTC()
 		if n := len(s.fresh); n > 0 {
 			sorted := slices.Sorted(slices.Values(s.fresh))
 			p.P50, p.P99 = sorted[(n-1)/2], sorted[(n*99+99)/100-1]

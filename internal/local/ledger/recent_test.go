@@ -63,3 +63,26 @@ func TestAClockThatGoesBackAddsNothingToOtherSteps(t *testing.T) {
 		t.Errorf("got %+v", points)
 	}
 }
+
+// A day of minutes is kept beside the steps, and the counts of a minute are those of its steps.
+func TestADayOfMinutesIsKept(t *testing.T) {
+	t.Parallel()
+	l, began := New(time.Second), time.Unix(1_800_000_000, 0).Truncate(time.Minute)
+	end := began.Add(30 * time.Hour)
+	for at := began; at.Before(end); at = at.Add(20 * time.Second) {
+		l.Sent(at, 10, 1)
+		l.Note(journal.Note{
+			Step: journal.Committed, At: at, Sent: at.Add(-time.Second), Message: at.String(),
+			Doc: shard.DocID("content#" + at.String()), Key: "k", Op: shard.Put,
+		})
+	}
+	points := l.Long()
+	if len(points) != longSteps || !points[longSteps-1].At.Equal(end.Add(-time.Minute).UTC()) {
+		t.Fatalf("%d points, the last at %s, want %d to %s", len(points), points[len(points)-1].At, longSteps, end)
+	}
+	for i, p := range points {
+		if p.Events != 3 || p.Written != 3 || p.P50 != time.Second || i > 0 && p.At.Sub(points[i-1].At) != time.Minute {
+			t.Fatalf("point %d: %+v", i, p)
+		}
+	}
+}
