@@ -22,7 +22,7 @@ import threading
 # A request of this sender has faults on purpose: the models must find them.
 PLANTED = "planted"
 EXPECTED = {
-    "ConsistentRead: is no boolean", "Kye: is no member", "ReturnConsumedCapacity: is no value of the enum",
+    "ConsistentRead: is not a boolean", "Kye: is not a member", "ReturnConsumedCapacity: is not in the enum",
     "TableName: has 1025 of 1 to 1024 characters", "has no Key",
 }
 
@@ -46,7 +46,7 @@ def bounds(shape, size, at, unit):
 
 def structure(shape, value, at):
     if not isinstance(value, dict):
-        yield fault(at, "is no structure")
+        yield fault(at, "is not a structure")
         return
     for name in shape.required_members:
         if value.get(name) is None:
@@ -60,12 +60,12 @@ def structure(shape, value, at):
         if name in shape.members:
             yield from faults(shape.members[name], member, place)
         else:
-            yield fault(place, "is no member")
+            yield fault(place, "is not a member")
 
 
 def array(shape, value, at):
     if not isinstance(value, list):
-        yield fault(at, "is no list")
+        yield fault(at, "is not a list")
         return
     yield from bounds(shape, len(value), at, " items")
     for item in value:
@@ -74,7 +74,7 @@ def array(shape, value, at):
 
 def mapping(shape, value, at):
     if not isinstance(value, dict):
-        yield fault(at, "is no map")
+        yield fault(at, "is not a map")
         return
     yield from bounds(shape, len(value), at, " entries")
     for key, item in value.items():
@@ -84,10 +84,10 @@ def mapping(shape, value, at):
 
 def text(shape, value, at):
     if not isinstance(value, str):
-        yield fault(at, "is no string")
+        yield fault(at, "is not a string")
         return
     if shape.enum and value not in shape.enum:
-        yield fault(at, "is no value of the enum")
+        yield fault(at, "is not in the enum")
     yield from bounds(shape, len(value), at, " characters")
     try:
         if "pattern" in shape.metadata and not re.search(shape.metadata["pattern"], value):
@@ -98,21 +98,21 @@ def text(shape, value, at):
 
 def integer(shape, value, at):
     if isinstance(value, bool) or not isinstance(value, int):
-        yield fault(at, "is no integer")
+        yield fault(at, "is not an integer")
         return
     yield from bounds(shape, value, at, "")
 
 
 def number(shape, value, at):
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        yield fault(at, "is no number")
+        yield fault(at, "is not a number")
         return
     yield from bounds(shape, value, at, "")
 
 
 def boolean(shape, value, at):
     if not isinstance(value, bool):
-        yield fault(at, "is no boolean")
+        yield fault(at, "is not a boolean")
 
 
 def blob(shape, value, at):
@@ -121,7 +121,7 @@ def blob(shape, value, at):
         try:
             value = base64.b64decode(value, validate=True)
         except binascii.Error:
-            yield fault(at, "is no base64")
+            yield fault(at, "is not base64")
             return
     if isinstance(value, bytes):
         yield from bounds(shape, len(value), at, " bytes")
@@ -129,7 +129,7 @@ def blob(shape, value, at):
 
 def timestamp(shape, value, at):
     if isinstance(value, bool) or not isinstance(value, (int, float, datetime.datetime)):
-        yield fault(at, "is no timestamp")
+        yield fault(at, "is not a timestamp")
 
 
 CHECKS = {
