@@ -165,7 +165,7 @@ func (c *console) nowRoutes() routes {
 	return routes{"GET /console/now": answered(reader, func(r *http.Request) (any, error) {
 		m, err := c.Meter.Measure(r.Context())
 		if text := r.FormValue("range"); text != "" && err == nil {
-			span, _ := time.ParseDuration(text) // 0 is no range
+			span, _ := time.ParseDuration(text) // 0 if it is not a duration
 			m, err = m.over(span, c.Clock.Now())
 		}
 		return struct {

@@ -102,8 +102,8 @@ func (w *World) watchMessage(q *sqsQueue, m *message, s Step) {
 	w.watch(nil, s)
 }
 
-// named returns a receipt handle with the name of its queue before it, for a watcher. If there is no
-// watcher, named returns "".
+// named returns a receipt handle with the name of its queue before it, for a watcher. If there is
+// no watcher, named returns "".
 func (q *sqsQueue) named(receipt string) string {
 	if q.w.options.Watch == nil {
 		return ""
