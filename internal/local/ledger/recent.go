@@ -21,9 +21,9 @@ type Point struct {
 	P99 time.Duration `json:"p99_ns"`
 }
 
-// steps is how many steps are kept. A long step has longStep steps, and longSteps is how many long
-// steps are kept. If a step is a second, the long steps are the minutes of a day. sample is how many
-// writes of a step are kept to compute quantiles.
+// steps is how many steps are kept. A long step has longStep steps, and longSteps is how many
+// long steps are kept. If a step is a second, the long steps are the minutes of a day. sample is
+// how many writes of a step are kept to compute quantiles.
 const (
 	steps     = 600
 	longStep  = 60
