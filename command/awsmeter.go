@@ -104,10 +104,11 @@ func (m *awsMeter) Measure(ctx context.Context) (console.Measured, error) {
 // measured adds up the series of all sinks, minute by minute. The freshness of a minute is the
 // freshness of the slowest sink.
 func measured(series []cloudwatch.Series, begin, end time.Time) console.Measured {
-	out := console.Measured{Since: begin, Step: meterStep, Ranges: meterRanges, Points: []console.Point{}, Notes: []string{
+	out := console.Measured{Since: begin, Step: meterStep, Ranges: meterRanges, Points: []console.Point{}}
+	out.Notes = []string{
 		"These are the metrics of the last three hours, by the minute: CloudWatch has them a minute or two late. " +
 			"Messages that were delivered again are counted again. Freshness is measured in the live lane.",
-	}}
+	}
 	each, total := len(metered)+4, countedAt(&out.Total)
 	for at := begin; at.Before(end); at = at.Add(meterStep) {
 		p := console.Point{At: at}

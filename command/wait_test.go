@@ -69,7 +69,8 @@ func TestAWaitForSearchableAsksTheEngine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			asked := new(atomic.Int64)
-			s := httptest.NewServer(operate.Handler(operatetest.API(operate.API{}, refreshing{window{committed}, asked, c.after})))
+			stack := operatetest.API(operate.API{}, refreshing{window{committed}, asked, c.after})
+			s := httptest.NewServer(operate.Handler(stack))
 			defer s.Close()
 			timeout := "1m"
 			if c.after == math.MaxInt64 {

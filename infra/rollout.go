@@ -109,7 +109,8 @@ func (s *Sink) newRollout(f names.Function, app awscodedeploy.CfnApplication, ro
 			AlarmConfiguration: &awscodedeploy.CfnDeploymentGroup_AlarmConfigurationProperty{
 				Enabled: jsii.Bool(true),
 				Alarms: every(backed, func(kind string) any {
-					return &awscodedeploy.CfnDeploymentGroup_AlarmProperty{Name: jsii.String(s.names().Alarm(s.Name, kind))}
+					name := s.names().Alarm(s.Name, kind)
+					return &awscodedeploy.CfnDeploymentGroup_AlarmProperty{Name: &name}
 				}),
 			},
 		})

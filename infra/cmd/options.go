@@ -205,7 +205,8 @@ func read(lookup func(string) (string, bool)) (*options, error) {
 		upstreams: slices.Concat(r.targets(optTopics), r.targets(optSenders), r.targets(optBuckets),
 			r.targets(optStreams)),
 		bus: r.get(optBus), sources: r.list(optSources), key: r.get(optKey), operators: r.get(optOperators),
-		topic: r.get(optAlarmTopic), ticketTopic: r.get(optTicketTopic), subnets: r.list(optSubnets), groups: r.list(optGroups),
+		topic: r.get(optAlarmTopic), ticketTopic: r.get(optTicketTopic),
+		subnets: r.list(optSubnets), groups: r.list(optGroups),
 	}
 	if o.props.AssetDir == "" && o.props.Release.Version == "" && release.Own() == "" {
 		o.props.AssetDir = "dist"

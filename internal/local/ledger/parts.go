@@ -78,6 +78,8 @@ func (l *Ledger) Parts() []Part {
 			all = append(all, *p)
 		}
 	}
-	slices.SortFunc(all, func(a, b Part) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(all, func(a, b Part) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
 	return all
 }

@@ -20,7 +20,8 @@ import (
 func TestSearchableSaysWhatIsWrongWithAKey(t *testing.T) {
 	t.Parallel()
 	e, _ := serve(t, func(*config.Config) {})
-	h := server.Handler(e, console.Options{API: e.Operator(nil).API(), Config: new(config.Config), Clock: clock.System{}})
+	api := e.Operator(nil).API()
+	h := server.Handler(e, console.Options{API: api, Config: new(config.Config), Clock: clock.System{}})
 	for query, want := range map[string]struct {
 		status int
 		says   string

@@ -112,7 +112,8 @@ func (o *publisher) Publish(ctx context.Context, p Publication) (Published, erro
 			done.Messages++
 			o.sentTo(&done, m.to.Part)
 			done.Events += len(m.to.Events)
-			done.Sent = append(done.Sent, sentEvents(i, m.to.Events[:min(len(m.to.Events), maxSentEvents-len(done.Sent))])...)
+			most := min(len(m.to.Events), maxSentEvents-len(done.Sent))
+			done.Sent = append(done.Sent, sentEvents(i, m.to.Events[:most])...)
 		case i == failed:
 			err = fmt.Errorf("publish message %d (%d before it were sent): %w", i, done.Messages, m.err)
 		}

@@ -81,7 +81,9 @@ func (g *ground) remove(id string, version int) {
 	e := g.hold("remove", strings.Replace(put(id, version), "doc.changed", "doc.deleted", 1))
 	l := shard.Lease{Doc: e.Doc, Key: e.Key, Token: "remove", At: micros()}
 	g.rig.Write(shard.Claim(shard.Bid{Doc: l.Doc, Key: l.Key, Token: l.Token, Now: l.At, Until: l.At.Add(time.Second)}))
-	op := sink.Op{Doc: e.Doc, Kind: shard.Delete, Fence: shard.Fence(l.At), Key: e.Key, Version: e.Version, At: l.At.Time()}
+	op := sink.Op{
+		Doc: e.Doc, Kind: shard.Delete, Fence: shard.Fence(l.At), Key: e.Key, Version: e.Version, At: l.At.Time(),
+	}
 	if out := g.sink.Write(g.Context(), []sink.Op{op}); out[0].Kind != sink.Applied {
 		g.Fatalf("delete: %+v", out)
 	}
@@ -98,22 +100,23 @@ func TestSearchableComparesWhatASearchFinds(t *testing.T) {
 		g.commit(g.hold("1", put("a", 1)), `{}`)
 		engine.refresh(t, "content#a")
 		g.commit(g.hold("2", put("a", 2)), `{}`)
-		s, err := api.Searchable(t.Context(), "content#a")
-		if err != nil || s.Sinks[0].Searchable != operate.No || !strings.Contains(s.Sinks[0].Why, "still finds version 1") {
-			t.Errorf("got %+v, %v, want no: version 1 is found", s, err)
+		ask := func(what string, want operate.Answer, version, why string) {
+			t.Helper()
+			s, err := api.Searchable(t.Context(), "content#a")
+			if err != nil || len(s.Sinks) != 1 {
+				t.Fatalf("%s: got %+v, %v", what, s, err)
+			}
+			if in := s.Sinks[0]; in.Searchable != want || in.Version != version || !strings.Contains(in.Why, why) {
+				t.Errorf("%s: got %+v, want %s about version %s because %q", what, in, want, version, why)
+			}
 		}
+		ask("version 1 is found", operate.No, "2", "still finds version 1")
 		engine.refresh(t, "content#a")
-		if s, err = api.Searchable(t.Context(), "content#a"); err != nil || s.Sinks[0].Searchable != operate.Yes || s.Sinks[0].Version != "2" {
-			t.Errorf("got %+v, %v, want yes: version 2 is found", s, err)
-		}
+		ask("version 2 is found", operate.Yes, "2", "")
 		g.remove("a", 3)
-		if s, err = api.Searchable(t.Context(), "content#a"); err != nil || s.Sinks[0].Searchable != operate.No || !strings.Contains(s.Sinks[0].Why, "the deleted version 2") {
-			t.Errorf("got %+v, %v, want no: the deleted version is found", s, err)
-		}
+		ask("the deleted version is found", operate.No, "3", "the deleted version 2")
 		engine.refresh(t, "content#a")
-		if s, err = api.Searchable(t.Context(), "content#a"); err != nil || s.Sinks[0].Searchable != operate.Yes || s.Sinks[0].Operation != shard.Delete {
-			t.Errorf("got %+v, %v, want yes: the deleted document is gone", s, err)
-		}
+		ask("the deleted document is gone", operate.Yes, "3", "")
 	})
 }
 

@@ -74,7 +74,8 @@ func TestEachQueueGetsItsMessagesTogether(t *testing.T) {
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		calls := g.calls(nil)
 		alternating := func(n int) string { return []string{"content", "far"}[n%2] }
-		done, err := api.Publish(t.Context(), operate.Publication{Messages: numbered(alternating, 8), Lane: flight.Bulk})
+		p := operate.Publication{Messages: numbered(alternating, 8), Lane: flight.Bulk}
+		done, err := api.Publish(t.Context(), p)
 		want := []string{"remote bulk: 1 3 5 7", "search bulk: 2 4 6 8"}
 		if err != nil || done.Messages != 8 || !slices.Equal(*calls, want) {
 			t.Errorf("got %+v, %v with the calls %q, want %q", done, err, *calls, want)

@@ -239,7 +239,8 @@ func (p Page) settings() (problems []string) {
 		}
 		if file := b.Options["same"]; err == nil && file != "" {
 			var text []byte
-			if text, err = os.ReadFile(filepath.Join(tree.Root, file)); err == nil && unlicensed.ReplaceAllString(string(text), "") != b.Text {
+			text, err = os.ReadFile(filepath.Join(tree.Root, file))
+			if err == nil && unlicensed.ReplaceAllString(string(text), "") != b.Text {
 				err = fmt.Errorf("the block differs from %s", file)
 			}
 		}

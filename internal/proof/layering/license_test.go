@@ -46,7 +46,8 @@ func TestEveryFileOfCodeNamesItsLicense(t *testing.T) {
 			if first != "" {
 				gap = "#\n"
 			}
-			if err := os.WriteFile(filepath.Join(tree.Root, file), []byte(first+line+"\n"+gap+rest), 0o600); err != nil {
+			licensed := []byte(first + line + "\n" + gap + rest)
+			if err := os.WriteFile(filepath.Join(tree.Root, file), licensed, 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
