@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	changes "github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/local/emulation"
 	"github.com/lullhq/lull/internal/seam/deadletter"
@@ -82,8 +83,9 @@ func (e *event) elsewhere(id string) bool {
 	return false
 }
 
-// carries decodes a message, independently of the code that handles the message.
-func (o *oracle) carries(q *sqsQueue, m queue.Message) []truth {
+// carries decodes a message, independently of the code that handles the message. If known is not
+// nil, the simulator has decoded the message before, when the message was published.
+func (o *oracle) carries(q *sqsQueue, m queue.Message, known []changes.Result) []truth {
 	if q.dead == nil {
 		if l, err := deadletter.Read(m); err == nil {
 			if o.w.astray(q.sink, l.Doc) && l.Reason == deadletter.Contract && l.Key != "" {
@@ -95,9 +97,12 @@ func (o *oracle) carries(q *sqsQueue, m queue.Message) []truth {
 			return []truth{o.event(l.ID, l.Doc, l.Key, "", m)}
 		}
 	}
-	m, _, _ = deadletter.Inside(m)
+	m, letter, _ := deadletter.Inside(m)
 	var list []truth
-	for _, r := range o.w.sources.At(q.sink).Decode(m) {
+	if known == nil || letter != "" {
+		known = q.sources.Decode(m)
+	}
+	for _, r := range known {
 		switch {
 		case r.Skip != "":
 		case r.Invalid != nil:
