@@ -189,6 +189,7 @@ command -v cdk >/dev/null || (. localstack/lib.sh && install_cdk)
 export AWS_ENDPOINT_URL=${LULL_E2E_ENDPOINT:-$AWS_ENDPOINT_URL}
 export OPENSEARCH_URL=${LULL_E2E_OPENSEARCH:-$OPENSEARCH_URL}
 [ ${#started[@]} -lt 2 ] || export LULL_E2E_SERVERS=ours
+rm -f "$LULL_E2E_RUN/ministack/calls.first"
 
 export LULL_E2E_ROOT=$root LULL_E2E_WORK=$LULL_E2E_RUN/$what
 rm -rf "$LULL_E2E_WORK"
@@ -214,6 +215,8 @@ judged() {
   "$LULL_E2E/localstack/bin/python" -m hostmode.models "$LULL_E2E_RUN/localstack/judged"
 }
 
+# rights holds the calls of ministack's roles against their rights, after all tests of the roles.
+rights() { "$LULL_E2E/ministack/bin/python" localstack/ministack/rights.py "$LULL_E2E_RUN"/ministack/calls*; }
 
 # Each of these runs tests with the flags ARGS and keeps what they say in the file output.
 run_suites() {
@@ -237,6 +240,7 @@ with_second_try() {
   echo "e2e: $what: ${failed[0]} runs a second time: $reason" | tee -a "${LULL_RETRIED:-/dev/null}" >&2
   mv "$LULL_E2E_WORK/output" "$LULL_E2E_WORK/output.first"
   judged
+  [ "$backend" != ministack ] || cp "$LULL_E2E_RUN/ministack/calls" "$LULL_E2E_RUN/ministack/calls.first"
   localstack/stop.sh "${started[@]}"
   start
   plant
@@ -250,3 +254,4 @@ if [ "$what" = stack ] && [[ "$*" = "" || "$*" = -short ]]; then
 fi
 with_second_try run_stack "$@"
 judged
+[ "$what" != iam ] || [ $# != 0 ] || [[ " ${started[*]} " != *" ministack "* ]] || rights

@@ -17,12 +17,15 @@ The repairs:
    (docs.aws.amazon.com/AmazonCloudWatch/latest/logs/iam-access-control-overview-cwl).
 6. A request to DynamoDB carries dynamodb:LeadingKeys, the partition keys of its items. Without it a condition
    ForAllValues on these keys holds for every item, and a role writes rows that AWS denies it.
+
+It also writes what each role may do and each call that it makes into the file LULL_CALLS, which rights.py compares.
 """
 
 import functools
 import importlib.metadata
 import inspect
 import json
+import os
 import sys
 import threading
 import time
@@ -126,6 +129,29 @@ def name_leading_keys(actions) -> None:
     actions.dynamodb_service_context = context
 
 
+def record_calls(evaluator, path: str) -> None:
+    """Writes each right of a role that makes a call, and each call with its outcome, once each."""
+    original, seen, lock = evaluator.evaluate, set(), threading.Lock()
+    file = open(path, "w", encoding="utf-8", buffering=1)
+
+    @functools.wraps(original)
+    def evaluate(ctx, policies, *limits):
+        result = original(ctx, policies, *limits)
+        role = ctx.principal_arn.split("/")[1] if ctx.principal_type == "AssumedRole" else ""
+        lines = {("call", role, ctx.action, ctx.resource_arn, result.decision)} | {
+            ("right", role, statement.sid, action, resource)
+            for statements in policies for statement in statements
+            for action in statement.actions for resource in statement.resources
+        }
+        with lock:
+            for line in sorted(lines - seen) if role else ():
+                file.write("\t".join(line) + "\n")
+            seen.update(lines)
+        return result
+
+    evaluator.evaluate = evaluate
+
+
 def main() -> None:
     version = importlib.metadata.version("ministack")
     if version != WRITTEN_FOR:
@@ -138,6 +164,9 @@ def main() -> None:
     batch_as_asked(sqs, lambda_svc, lock)
     authorise_as_aws_names_it(iam_evaluator)
     name_leading_keys(iam_actions)
+    calls = os.environ.pop("LULL_CALLS", "")  # functions inherit the environment
+    if calls:
+        record_calls(iam_evaluator, calls)
 
     from ministack import app
 
