@@ -190,6 +190,7 @@ export AWS_ENDPOINT_URL=${LULL_E2E_ENDPOINT:-$AWS_ENDPOINT_URL}
 export OPENSEARCH_URL=${LULL_E2E_OPENSEARCH:-$OPENSEARCH_URL}
 [ ${#started[@]} -lt 2 ] || export LULL_E2E_SERVERS=ours
 rm -f "$LULL_E2E_RUN/ministack/calls.first"
+[ ! -x "$LULL_E2E/rie/aws-lambda-rie" ] || export LULL_E2E_RIE=$LULL_E2E/rie/aws-lambda-rie
 
 export LULL_E2E_ROOT=$root LULL_E2E_WORK=$LULL_E2E_RUN/$what
 rm -rf "$LULL_E2E_WORK"

