@@ -227,7 +227,8 @@ func searchable(t *testing.T, b *bundle) {
 	b.refresh(t)
 	want := there.Meta().Stored(there.Doc, nil)
 	s, ok, err := f.Found(t.Context(), there.Doc)
-	if !ok || err != nil || s.Key != want.Key || s.Version != want.Version || s.Fence != want.Fence || s.Document != nil {
+	if !ok || err != nil || s.Key != want.Key || s.Version != want.Version || s.Fence != want.Fence ||
+		s.Document != nil {
 		t.Errorf("after a write and a refresh: got %+v, %t, %v, want %+v", s, ok, err, want)
 	}
 	b.apply(t, del(there.Doc, 2))
