@@ -149,7 +149,7 @@ func (r *devRun) serve(ctx context.Context) error {
 	o := console.Options{
 		API: operator.API(), Mode: console.Dev, Stack: "lull dev", Send: true, By: whoami(),
 		Token: token, Config: r.cfg, Clock: r.clock, Speed: r.speed, Breaker: r.engine,
-		Meter: meter,
+		Meter: meter, Tail: r.recorder.Tail,
 	}
 	var err error
 	if o.Simulator, err = forecast.NewComparer(asDeployed(r.cfg)); err != nil {

@@ -56,6 +56,8 @@ type Options struct {
 	Meter     Meter     // counts events by outcome
 	Simulator Simulator // computes the comparisons of the view What if
 	Breaker   Breaker   // causes the failures of the view Break it; if it is nil, the view is hidden
+	// Tail returns the newest decisions for the view Live tail. If Tail is nil, the view is hidden.
+	Tail func(operate.TailQuery) (operate.TailPage, error)
 }
 
 // Mode is the kind of stack that the console shows.
@@ -91,7 +93,7 @@ func New(o Options) http.Handler {
 	c := &console{
 		Options: o, boot: NewToken()[:8], pages: make(chan struct{}, maxStreams),
 		answers: make(chan struct{}, maxStreams),
-		can:     map[string]bool{"dead": true, "search": true, "whatif": true},
+		can:     map[string]bool{"dead": true, "search": true, "whatif": true, "tail": o.Tail != nil},
 	}
 	c.live = &live{every: o.Mode.statusInterval(), ask: c.tick}
 	mux := http.NewServeMux()
@@ -104,7 +106,7 @@ func New(o Options) http.Handler {
 			},
 		},
 		c.nowRoutes(), c.documentRoutes(), c.deadRoutes(), c.searchRoutes(), c.sendRoutes(), c.whatifRoutes(),
-		c.breakitRoutes(), c.rebuildRoutes(), c.jobRoutes(), c.pauseRoutes(),
+		c.breakitRoutes(), c.rebuildRoutes(), c.jobRoutes(), c.pauseRoutes(), c.tailRoutes(),
 	} {
 		for pattern, h := range view {
 			mux.HandleFunc(pattern, h)
@@ -125,8 +127,9 @@ type about struct {
 	Speed float64         `json:"speed"`
 	Can   map[string]bool `json:"can"`
 	Views []string        `json:"views"` // the names of the files in assets/views, in the order of the navigation
-	// Collections are the names of the collections in the settings.
+	// Collections and Sinks are the names in the settings.
 	Collections []string     `json:"collections"`
+	Sinks       []string     `json:"sinks"`
 	Sources     []sourceInfo `json:"sources"`
 	Docs        string       `json:"docs"` // the address of the documents, for links that people follow
 }
@@ -160,12 +163,13 @@ func (c *console) about() about {
 	return about{
 		Mode: c.Mode, Stack: c.Stack, Boot: c.boot, Now: c.Clock.Now().UTC(), Speed: cmp.Or(c.Speed, 1),
 		Can: c.can, Views: views, Collections: slices.Sorted(maps.Keys(c.Config.Collections)),
+		Sinks:   slices.Sorted(maps.Keys(c.Config.Sinks)),
 		Sources: origins(c.Config), Docs: docs,
 	}
 }
 
 // views are the names of the files in assets/views, in the order of the navigation.
-var views = []string{"now", "documents", "dead", "jobs", "search", "send", "whatif", "breakit"}
+var views = []string{"now", "documents", "tail", "dead", "jobs", "search", "send", "whatif", "breakit"}
 
 // page serves the only page. In `lull dev` it contains the token, because no other site can read
 // it.

@@ -5,8 +5,10 @@ package console
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -42,14 +44,14 @@ func (c *console) deadRoutes() routes {
 		"POST /console/dead/close":   answered(operator, c.closeLetter),
 		"POST /console/dead/redrive": c.lines(operator, func(r *http.Request) (longAnswer, error) {
 			o, err := c.order(r)
-			return c.letters(o.LetterOrder, operate.RedriveJob), err
+			return c.letters(o, operate.RedriveJob), err
 		}),
 		"POST /console/dead/drop": c.lines(operator, func(r *http.Request) (longAnswer, error) {
 			o, err := c.order(r)
 			if err == nil && !o.DryRun {
 				err = c.confirmed(r.Context(), &o)
 			}
-			return c.letters(o.LetterOrder, operate.DropJob), err
+			return c.letters(o, operate.DropJob), err
 		}),
 	}
 }
@@ -152,29 +154,59 @@ func readable(body string) readableBody {
 // letterOrder is the request to redrive or drop dead letters.
 type letterOrder struct {
 	operate.LetterOrder
-	Confirm string `json:"confirm"` // "drop N", where N is the number of dead letters to drop
+	IDs     []string `json:"ids"`     // selects these dead letters, one after the other
+	Confirm string   `json:"confirm"` // "drop N", where N is the number of dead letters to drop
 }
+
+// maxSelected is how many dead letters an order may select one by one.
+const maxSelected = 100
 
 func (c *console) order(r *http.Request) (letterOrder, error) {
 	o, err := read[letterOrder](r)
-	if err == nil && o.LetterFilter == (operate.LetterFilter{}) && !o.All {
-		err = badf("nothing is selected: give an id, a filter, or all")
+	filtered := o.LetterFilter != (operate.LetterFilter{}) || o.All
+	slices.Sort(o.IDs)
+	o.IDs = slices.Compact(o.IDs)
+	switch {
+	case err != nil:
+	case !filtered && len(o.IDs) == 0:
+		err = badf("nothing is selected: give an id, ids, a filter, or all")
+	case filtered && len(o.IDs) > 0:
+		err = badf("ids: ids exclude an id, a filter, and all")
+	case len(o.IDs) > maxSelected:
+		err = badf("ids: at most %d; use a filter for more", maxSelected)
+	case slices.Contains(o.IDs, ""):
+		err = badf("ids: an id is empty")
+	case len(o.IDs) > 0 && o.Rate != 0:
+		err = badf("rate: ids have no rate; use a filter")
 	}
 	o.By = c.By
 	return o, err
 }
 
+// steps returns the orders that carry out o: one for each of its ids, or one for its filter.
+func (o letterOrder) steps() []operate.LetterOrder {
+	if len(o.IDs) == 0 {
+		return []operate.LetterOrder{o.LetterOrder}
+	}
+	all := make([]operate.LetterOrder, len(o.IDs))
+	for i, id := range o.IDs {
+		all[i] = o.LetterOrder
+		all[i].ID = id
+	}
+	return all
+}
+
 // confirmed compares the number that the user confirmed with the number that would be dropped now.
 // It limits the order to dead letters that exist now, so that later dead letters are not dropped.
 func (c *console) confirmed(ctx context.Context, o *letterOrder) error {
-	if end := c.Clock.Now(); o.ID == "" && (o.Before.IsZero() || o.Before.After(end)) {
+	if end := c.Clock.Now(); o.ID == "" && len(o.IDs) == 0 && (o.Before.IsZero() || o.Before.After(end)) {
 		o.Before = end
 	}
-	rehearsal := o.LetterOrder
+	rehearsal := *o
 	rehearsal.DryRun = true
 	would, err := c.runLetters(ctx, rehearsal, operate.DropJob, func(operate.LetterLine) {})
-	n := 0
-	for _, count := range would.Counts {
+	n := -would[gone]
+	for _, count := range would {
 		n += count
 	}
 	switch want := fmt.Sprintf("drop %d", n); {
@@ -203,27 +235,45 @@ type deadLine struct {
 // letterJob is [operate.RedriveJob] or [operate.DropJob].
 type letterJob func(operate.API, operate.LetterOrder) operate.LetterJob
 
-func (c *console) runLetters(ctx context.Context, o operate.LetterOrder, of letterJob, say func(operate.LetterLine),
-) (job.State, error) {
-	r := o.RunnerOf()
-	r.Store, r.Clock, r.By = c.API.JobStore(), clock.System{}, c.By
-	return job.Run(ctx, r, of(c.API, o), say)
+// gone is the outcome of a selected dead letter that no longer exists.
+const gone = "gone"
+
+// runLetters carries out an order, and returns the counts of the outcomes.
+func (c *console) runLetters(ctx context.Context, o letterOrder, of letterJob, say func(operate.LetterLine),
+) (map[string]int, error) {
+	counts := map[string]int{}
+	for _, step := range o.steps() {
+		r := step.RunnerOf()
+		r.Store, r.Clock, r.By = c.API.JobStore(), clock.System{}, c.By
+		state, err := job.Run(ctx, r, of(c.API, step), say)
+		if len(o.IDs) > 0 && errors.Is(err, operate.ErrNotFound) {
+			say(operate.LetterLine{Letter: operate.Letter{ID: step.ID}, Outcome: gone})
+			state.Counts, err = map[string]int{gone: 1}, nil
+		}
+		for outcome, n := range state.Counts {
+			counts[outcome] += n
+		}
+		if err != nil {
+			return counts, err
+		}
+	}
+	return counts, nil
 }
 
 // letters redrives or drops dead letters, and reports each one as a line. If it is interrupted,
 // every reported dead letter is done, and the remaining dead letters are unchanged.
-func (c *console) letters(o operate.LetterOrder, of letterJob) longAnswer {
+func (c *console) letters(o letterOrder, of letterJob) longAnswer {
 	return func(ctx context.Context, say func(any)) {
-		state, err := c.runLetters(ctx, o, of, func(l operate.LetterLine) {
+		counts, err := c.runLetters(ctx, o, of, func(l operate.LetterLine) {
 			say(deadLine{
 				ID: l.Letter.ID, Key: l.Letter.Key, Version: l.Letter.Version, Outcome: l.Outcome,
 				Error: terminal.Line(l.Error),
 			})
 		})
-		last := deadLine{Counts: state.Counts, End: true}
+		last := deadLine{Counts: counts, End: true}
 		if err != nil {
 			n := 0
-			for _, count := range state.Counts {
+			for _, count := range counts {
 				n += count
 			}
 			last.Error = errorText(fmt.Errorf("%d done: %w", n, err), operator)

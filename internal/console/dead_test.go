@@ -161,6 +161,54 @@ func TestARedriveSaysWhatBecomesOfEach(t *testing.T) {
 	}
 }
 
+// An order may select dead letters one by one. It touches no other dead letter.
+func TestSelectedDeadLettersAreRedrivenAndDropped(t *testing.T) {
+	t.Parallel()
+	s := newStack(t)
+	var ids []string
+	for i := range 6 {
+		ids = append(ids, s.park(event(fmt.Sprint("d-", i), 1), deadletter.RejectedBySink, time.Now().Add(-time.Minute)))
+	}
+	order := func(some []string, more string) string {
+		list, err := json.Marshal(some)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprintf(`{"ids":%s%s}`, list, more)
+	}
+	two := []string{ids[1], ids[3], ids[1], "<script>"} // one is selected twice, and one does not exist
+	dry := linesOf(t, s.ask("/console/dead/redrive", order(two, `,"dry_run":true`)))
+	if end := dry[len(dry)-1]; len(dry) != 4 || end.Counts["would_send"] != 2 || end.Counts["gone"] != 1 ||
+		s.live.Counts().Total() != 0 {
+		t.Errorf("dry run: %+v", dry)
+	}
+	did := linesOf(t, s.ask("/console/dead/redrive", order(two, "")))
+	if end := did[len(did)-1]; end.Error != "" || end.Counts["sent"] != 2 || s.live.Counts().Total() != 2 {
+		t.Errorf("redrive: %+v", did)
+	}
+	s.refused(http.StatusBadRequest, `say "drop 2"`, "/console/dead/drop", order([]string{ids[0], ids[5], "x"}, ""))
+	s.refused(http.StatusConflict, "but 2 are selected", "/console/dead/drop", order([]string{ids[0], ids[5]}, `,"confirm":"drop 6"`))
+	dropped := linesOf(t, s.ask("/console/dead/drop", order([]string{ids[0], ids[5], "x"}, `,"confirm":"drop 2"`)))
+	if end := dropped[len(dropped)-1]; end.Counts["dropped"] != 2 || end.Counts["gone"] != 1 {
+		t.Errorf("drop: %+v", dropped)
+	}
+	var page operate.LetterPage
+	if s.into(&page, "/console/dead?state=parked", ""); len(page.Letters) != 2 {
+		t.Errorf("%d dead letters are parked, want 2", len(page.Letters))
+	}
+	many := make([]string, maxSelected+1)
+	for i := range many {
+		many[i] = fmt.Sprint("x", i)
+	}
+	for text, body := range map[string]string{
+		"ids: at most 100": order(many, ""), "ids: an id is empty": order([]string{"a", ""}, ""),
+		"nothing is selected": order(nil, ""), "ids: ids exclude": order(two, `,"all":true`),
+		"rate: ids have no rate": order(two, `,"rate":1`), "not the JSON": `{"ids":"a"}`,
+	} {
+		s.refused(http.StatusBadRequest, text, "/console/dead/redrive", body)
+	}
+}
+
 // leavingClient is a client that closes the connection after some lines.
 type leavingClient struct {
 	*httptest.ResponseRecorder

@@ -125,8 +125,8 @@ func (c *console) resumeJob(r *http.Request) (longAnswer, error) {
 	case s.ID == "drop" && q.Confirm != "resume drop":
 		return nil, badf("confirm is missing: dropped events are lost for good; say %q to go on", "resume drop")
 	}
-	var o operate.LetterOrder
-	if err := json.Unmarshal(s.Args, &o); err != nil {
+	var o letterOrder
+	if err := json.Unmarshal(s.Args, &o.LetterOrder); err != nil {
 		return nil, fmt.Errorf("read the arguments of %s: %w", s.ID, err)
 	}
 	o.By = c.By

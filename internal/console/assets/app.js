@@ -44,8 +44,9 @@
 //       dialog resolves to its text, which must not be empty. text may be an element.
 //   ctx.toast(text)                shows a short message for some seconds
 //   ctx.table(headings, rows, {caption, empty, stack})   a table; a wide table scrolls;
-//       a heading is a text, or {text, number: true}; a row is a list of cells (texts, elements);
-//       with stack, each row is a list of its own on a phone
+//       a heading is a text, {text, number: true}, {text, node}, or a heading of sorting() in lists.js;
+//       a row is a list of cells (texts, elements); with stack, each row is a list of its own on a phone
+//   ctx.heading(h)                 the heading of a column, for a table that a view makes itself
 //   ctx.times(text)                the text with each time of it in the format of the page
 //   ctx.renew(node, text, children)  fills node with the result of children(), unless text is the same
 //       as at the last call. The focus stays at its place. Use it for parts that a tick may change.
@@ -100,9 +101,16 @@ export function table(headings, rows, { caption, empty, stack } = {}) {
   return el("div", { class: stack ? "scroll stack" : "scroll", tabindex: "0", role: "region", "aria-label": caption || "Table" },
     el("table", {},
       caption && el("caption", {}, caption),
-      el("thead", {}, el("tr", {}, headings.map((h, i) => text[i] === "" ? el("td")
-        : el("th", { scope: "col", class: number[i] }, text[i])))),
+      el("thead", {}, el("tr", {}, headings.map(heading))),
       el("tbody", {}, rows.map((cells) => el("tr", {}, cells.map((c, i) => el("td", { class: number[i], "data-name": text[i] }, c)))))));
+}
+
+// heading returns the heading of a column. The heading of a column that can be sorted is a button.
+export function heading(h) {
+  const text = h.text ?? h;
+  if (text === "" || h.node) return el("td", {}, h.node);
+  return el("th", { scope: "col", class: h.number && "number", "aria-sort": h.turn && h.sort },
+    h.turn ? el("button", { type: "button", class: "sort", onclick: h.turn }, text) : text);
 }
 
 // times returns a text of the server with each time of it in the format of the page.
@@ -110,9 +118,26 @@ export function times(text) {
   return text.split(/(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)/).map((part, i) => (i % 2 ? el("time", { datetime: part, title: part }, fmt.time(part)) : part));
 }
 
-const renewed = new WeakMap();
+// A click needs the same element from the press to the release. So renew waits while a press inside
+// its node lasts.
+const renewed = new WeakMap(), late = new Map();
+let pressed = null;
+
+function release() {
+  pressed = null;
+  for (const [node, again] of [...late]) if (late.delete(node)) again();
+}
+
+addEventListener("pointerdown", (e) => { pressed = e.target; }, true);
+addEventListener("click", () => { pressed = null; }, true); // before the listeners of the element
+for (const end of ["pointerup", "pointercancel", "blur"]) addEventListener(end, () => setTimeout(release), true);
 
 export function renew(node, text, children) {
+  if (pressed && node.contains(pressed)) {
+    late.set(node, () => renew(node, text, children));
+    return;
+  }
+  late.delete(node);
   if (renewed.get(node) === text) return;
   const stops = () => [...node.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex]")];
   const at = stops().indexOf(document.activeElement);
@@ -198,6 +223,29 @@ function address(path, params) {
   return text ? `${path}?${text}` : path;
 }
 
+// waits notes that a request waits for its answer. If one waits for more than a second, the page says
+// so. The result ends the wait.
+const waiting = new Set();
+
+function waits() {
+  const since = performance.now();
+  waiting.add(since);
+  const timer = setInterval(told, 1000);
+  return () => {
+    clearInterval(timer);
+    waiting.delete(since);
+    told();
+  };
+}
+
+function told() {
+  const long = performance.now() - Math.min(...waiting, Infinity), text = long > 990 ? "Waiting for the server…" : "";
+  $("busy").hidden = !text;
+  const at = document.querySelector("#busy span");
+  if (at.textContent !== text) at.textContent = text;
+  $("seconds").textContent = text && ` ${fmt.duration(long)}`;
+}
+
 async function ask(path, { params, body, signal } = {}) {
   const options = { headers: { "X-Lull-Token": token }, signal };
   if (body !== undefined) {
@@ -206,11 +254,14 @@ async function ask(path, { params, body, signal } = {}) {
     options.body = typeof body === "string" ? body : JSON.stringify(body);
   }
   let answer;
+  const over = path === "/console/events" ? () => {} : waits();
   try {
     answer = await fetch(address(path, params), options);
   } catch (e) {
     if (e.name === "AbortError") throw e;
     throw Object.assign(new Error("The server does not answer."), { status: 0 });
+  } finally {
+    over();
   }
   if (answer.ok) return answer;
   const text = await answer.text();
@@ -433,7 +484,7 @@ async function show() {
   leave = () => ends.forEach((end) => end());
   const keep = (end) => (ends.push(end), end);
   const ctx = {
-    get, post, link, now, runbook, el, svg, fmt, confirm, toast, table, times, pretty, renew, params, about,
+    get, post, link, now, runbook, el, svg, fmt, confirm, toast, table, heading, times, pretty, renew, params, about,
     go: (to, p) => { location.hash = link(to, p); },
     live: (fn) => keep(live(fn)),
     stream: (...all) => keep(stream(...all)),
@@ -482,8 +533,10 @@ async function start() {
   connect();
   await show();
   addEventListener("hashchange", async () => {
+    const at = document.activeElement;
     await show();
-    if (location.hash !== "#main") $("title").focus();
+    // The focus stays in a field that the user has entered while the view was loading.
+    if (location.hash !== "#main" && [at, document.body].includes(document.activeElement)) $("title").focus();
   });
 }
 

@@ -32,11 +32,12 @@ function zone() {
   return minutes === 0 ? "UTC" : `UTC${minutes < 0 ? "−" : "+"}${two(Math.floor(abs / 60))}:${two(abs % 60)}`;
 }
 
-// series returns the two charts of the measurements.
-export function series(ctx, m, status) {
+// series returns the two charts of the measurements. range is how far back they reach, in
+// nanoseconds; 0 is as far as the measurements.
+export function series(ctx, m, range) {
   const { el, fmt } = ctx, notes = (m.notes || []).map((n) => el("p", { class: "note" }, n));
   if (!m.points?.length) return notes;
-  const step = m.step_ns / 1e6, end = Math.ceil((ctx.now() + 1) / step) * step, longest = Math.max(600 * step, ctx.about.mode === "aws" ? 180 * step : 0);
+  const step = m.step_ns / 1e6, end = Math.ceil((ctx.now() + 1) / step) * step, longest = range ? range / 1e6 : ctx.about.mode === "aws" ? 180 * step : 600 * step;
   const begin = Math.max(Math.min(ms(m.points[0].at), end - 60 * step), end - longest);
   const width = (widths.find((w) => (end - begin) / (w * step) <= 60) || 600) * step;
   const from = Math.floor(begin / width) * width, to = Math.ceil(end / width) * width;

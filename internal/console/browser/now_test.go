@@ -45,12 +45,25 @@ func TestAnOutageIsTheFirstThingThatTheConsoleShows(t *testing.T) {
 		}
 	}
 	p.until(`document.querySelector("#health.bad")?.innerText === "Sink search is unhealthy"`)
-	p.until(`document.querySelector(".alert a").getAttribute("href").endsWith("/docs/runbook/sink-down.md")`)
+	p.until(`document.querySelector(".alert a.nowrap").getAttribute("href").endsWith("/docs/runbook/sink-down.md")`)
 	for _, theme := range []string{"light", "dark"} {
 		p.theme(theme)
 		p.accessible("an outage, " + theme)
 	}
 	p.fits("an outage")
+	// The time of the outage changes each second. A link stays the same while it is pressed.
+	press := func(what string) string {
+		return `(pressed.dispatchEvent(new PointerEvent("` + what + `", {bubbles: true})), true)`
+	}
+	value[bool](p, `(window.pressed = document.querySelector(".alert a"), `+press("pointerdown")+`)`)
+	waits := `document.querySelector(".three dd").innerText`
+	before := value[string](p, waits)
+	p.until(waits + ` !== ` + quote(before))
+	if !value[bool](p, `pressed.isConnected`) {
+		t.Error("a link was replaced while it was pressed")
+	}
+	value[bool](p, press("pointerup"))
+	p.until(`!pressed.isConnected`)
 	p.visit("#/whatif")
 	p.until(`document.querySelector("#health.bad").checkVisibility()`)
 	p.quiet()

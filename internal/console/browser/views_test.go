@@ -53,7 +53,7 @@ func (p *page) accessible(where string) {
 // returns which elements are too wide, and which tables scroll sideways on a phone.
 const tooWide = `({pixels: document.documentElement.scrollWidth - innerWidth,
 	cut: [...document.querySelectorAll(".stack")].filter((e) => innerWidth < 640 && e.scrollWidth > e.clientWidth + 1)
-		.map((e) => e.getAttribute("aria-label")),
+		.map((e) => e.getAttribute("aria-label") + [...e.querySelectorAll("*")].filter((c) => c.getBoundingClientRect().right > e.getBoundingClientRect().right + 1).slice(0, 3).map((c) => " " + c.tagName + " " + c.textContent.slice(0, 40))),
 	by: [...document.querySelectorAll("body *")]
 		.filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroll, pre, .chart"))
 		.slice(0, 3).map((e) => e.tagName + "." + e.className)})`

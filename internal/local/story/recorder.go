@@ -13,20 +13,23 @@ import (
 // recorded is how many of the latest notes a Recorder keeps.
 const recorded = 20_000
 
-// Recorder keeps the latest notes, for `lull explain`. A Recorder is a journal.Journal.
+// Recorder keeps the latest notes, for `lull explain` and for the console. A Recorder is a
+// journal.Journal.
 type Recorder struct {
 	mu    sync.Mutex
 	notes []journal.Note
 	next  int
+	count uint64 // how many notes there were: the number of the newest note
 }
 
-// Note keeps a note about a document. If the recorder is full, the recorder drops the oldest note.
+// Note keeps a note that has a line. If the recorder is full, it drops the oldest note.
 func (r *Recorder) Note(n journal.Note) {
-	if n.Doc == "" {
+	if _, ok := lines[n.Step]; !ok {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.count++
 	if len(r.notes) < recorded {
 		r.notes = append(r.notes, n)
 		return
@@ -45,17 +48,18 @@ func (r *Recorder) Decisions(doc shard.DocID) []operate.Decision {
 		if n.Doc != doc {
 			continue
 		}
-		word, text := tell(n)
-		if word == "" {
-			continue
-		}
-		if n.Key != "" {
-			text = "v" + n.Key.VersionText() + ": " + text
-		}
-		out = append(out, operate.Decision{
-			At: n.At, Step: word, Text: text, Decided: n.Step, Version: n.Key.VersionText(), Message: n.Message,
-			Sent: n.Sent, Until: n.Until,
-		})
+		out = append(out, decision(n))
 	}
 	return out
+}
+
+func decision(n journal.Note) operate.Decision {
+	word, text := tell(n)
+	if n.Key != "" {
+		text = "v" + n.Key.VersionText() + ": " + text
+	}
+	return operate.Decision{
+		At: n.At, Step: word, Text: text, Decided: n.Step, Version: n.Key.VersionText(), Message: n.Message,
+		Sent: n.Sent, Until: n.Until,
+	}
 }

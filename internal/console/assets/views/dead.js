@@ -2,6 +2,8 @@
 
 // Dead letters: the reason of each, and what to do.
 
+import { copy, saving, sorting } from "../lists.js";
+
 const filters = ["reason", "collection", "key", "state", "after", "before"];
 
 // outcomes explain each outcome of a redrive or a drop, in the words of `lull dead redrive`.
@@ -35,11 +37,17 @@ const picked = (params) => Object.fromEntries(filters.filter((n) => params[n]).m
 
 // The list.
 
+// columns are the columns by which the list can be sorted.
+const columns = {
+  Died: (l) => new Date(l.died_at).getTime(), Reason: (l) => l.reason, Document: (l) => l.key || "", Version: (l) => l.version, Detail: (l) => l.detail, State: (l) => l.state,
+};
+
 async function list(root, ctx) {
   const { el, fmt } = ctx, filter = picked(ctx.params), filtered = Object.keys(filter).length > 0;
   const news = el("div", { role: "status" }), groups = el("div", {}), letters = el("div", {}), work = el("div", {});
   root.append(news, groups, form(ctx, filter), work, letters);
-  let parked = null, fails = [];
+  const actions = el("div", { class: "actions" }), selected = new Set(), order = sorting(columns, () => draw());
+  let parked = null, fails = [], shown = null, drawn = 0;
 
   async function refresh() {
     const all = await ctx.get("/console/dead/groups");
@@ -55,12 +63,49 @@ async function list(root, ctx) {
     letters.setAttribute("aria-busy", "true");
     try {
       const p = await ctx.get("/console/dead", { ...filter, cursor, limit: 50 });
-      letters.replaceChildren(...rows(p, cursor, before));
+      shown = { p, cursor, before };
+      selected.clear();
+      draw();
     } catch (e) {
-      letters.replaceChildren(el("p", { class: "problem" }, e.message));
+      ctx.renew(letters, String(++drawn), () => el("p", { class: "problem" }, e.message));
     }
     letters.removeAttribute("aria-busy");
   }
+
+  function draw() {
+    arm();
+    ctx.renew(letters, String(++drawn), () => rows(shown.p, shown.cursor, shown.before));
+  }
+
+  // arm makes the buttons. They are about the selected dead letters, or about all of the list.
+  function arm() {
+    const all = shown.p.dead_letters, some = all.filter((l) => selected.has(l.id)), bad = new Map();
+    for (const l of some) if (fails.some((g) => g.reason === l.reason)) bad.set(l.reason, (bad.get(l.reason) || 0) + 1);
+    ctx.renew(actions, JSON.stringify([some.map((l) => l.id), fails, all.length]), () => !all.length ? [] : [
+      some.length ? orders(ctx, work, { ids: some.map((l) => l.id) }, `${fmt.number(some.length)} selected`, [...bad].map(([reason, parked]) => ({ reason, parked })), refresh)
+        : orders(ctx, work, filtered ? filter : { all: true }, filtered ? "those of the filter" : "all", fails, refresh),
+      saving(ctx, "dead-letters", ["Died", "Reason", "Document", "Version", "Detail", "State", "Sink", "Lane", "Message", "Dead letter"], () =>
+        order.of(shown.p.dead_letters).map((l) => [l.died_at, l.reason, l.key, l.version, l.detail, l.state, l.sink, l.lane, l.message_id, l.id]))]);
+    const head = letters.querySelector("thead input");
+    if (head) Object.assign(head, { checked: some.length === all.length, indeterminate: some.length > 0 && some.length < all.length });
+  }
+
+  // box and boxForAll return the check boxes of a row and of all rows.
+  const box = (l) => el("input", {
+    type: "checkbox", checked: selected.has(l.id), "aria-label": `Select the dead letter of ${l.key || l.message_id}`,
+    onchange(e) {
+      e.target.checked ? selected.add(l.id) : selected.delete(l.id);
+      arm();
+    },
+  });
+  const boxForAll = () => el("input", {
+    type: "checkbox", checked: selected.size > 0 && selected.size === shown.p.dead_letters.length, "aria-label": "Select all of this page",
+    onchange(e) {
+      for (const l of shown.p.dead_letters) e.target.checked ? selected.add(l.id) : selected.delete(l.id);
+      for (const b of letters.querySelectorAll("tbody input")) b.checked = e.target.checked;
+      arm();
+    },
+  });
 
   function rows(p, cursor, before) {
     const turn = (text, to, list) => el("button", {
@@ -71,11 +116,11 @@ async function list(root, ctx) {
       },
     }, text);
     return [
-      el("h2", { tabindex: "-1" }, filtered ? "Those of the filter, oldest first" : "All, oldest first",
+      el("h2", { tabindex: "-1" }, filtered ? "Those of the filter" : "All", order.sorted() ? ", this page sorted" : ", oldest first",
         before.length ? `, page ${before.length + 1}` : ""),
-      p.dead_letters.length ? el("div", { class: "actions" }, orders(ctx, work, filtered ? filter : { all: true },
-        filtered ? "those of the filter" : "all", fails, refresh)) : null,
-      ctx.table(["Died", "Reason", "Document", "Version", "Detail", "State", ""], p.dead_letters.map((l) => [
+      actions,
+      ctx.table([{ text: "Select", node: boxForAll() }, ...Object.keys(columns).map((n) => order.heading(n)), ""], order.of(p.dead_letters).map((l) => [
+        box(l),
         el("time", { class: "nowrap", datetime: l.died_at, title: l.died_at }, fmt.ago(l.died_at)),
         el("code", { class: "nowrap" }, l.reason),
         l.key ? el("a", { class: "mono some", href: ctx.link("documents", { key: l.key }) }, l.key)
@@ -196,8 +241,8 @@ async function one(root, ctx, id) {
     el("p", {}, el("strong", {}, "What to do: "), advice.fix),
     el("dl", { class: "facts" },
       fact("Detail", el("bdi", {}, l.detail)),
-      fact("Document", l.key && el("a", { class: "mono", href: ctx.link("documents", { key: l.key }) }, l.key)),
-      fact("Version", l.version && el("bdi", { class: "mono" }, l.version)),
+      fact("Document", l.key && [el("a", { class: "mono", href: ctx.link("documents", { key: l.key }) }, l.key), " ", copy(ctx, "the key", l.key)]),
+      fact("Version", l.version && [el("bdi", { class: "mono" }, l.version), " ", copy(ctx, "the version", l.version)]),
       fact("State", l.state === "redriven" ? ["sent again ", at(l.redriven_at)] : l.state),
       fact("Died", at(l.died_at)), fact("Sent", at(l.sent_at)),
       fact("Refusals", l.refusals || ""),
@@ -205,7 +250,8 @@ async function one(root, ctx, id) {
       fact("Sent again", l.redrives ? `${l.redrives} times, ${l.auto_redrives || 0} by itself` : ""),
       fact("Source", l.source),
       fact("Sink, lane", `${l.sink}, ${l.lane}`),
-      fact("Message", el("code", {}, l.message_id)), fact("Dead letter", el("code", {}, l.id)),
+      fact("Message", [el("code", {}, l.message_id), " ", copy(ctx, "the message id", l.message_id)]),
+      fact("Dead letter", [el("code", {}, l.id), " ", copy(ctx, "the id of the dead letter", l.id)]),
       Object.entries(l.attributes || {}).map(([name, a]) => fact(`Attribute ${name}`, el("bdi", { class: "mono" },
         a.string ?? (a.binary ? `${a.type}, base64 ${a.binary}` : a.type))))),
     el("h2", {}, `Body, ${fmt.bytes(bytes)}`), body,
@@ -263,7 +309,7 @@ function panel(ctx, at, verb, selection, what, fails, done) {
       : "The events are lost for good. Rows stay as they are: a version that was dropped is not written any more."),
     fails.length > 0 && el("p", { class: "note" }, warning(ctx, fails)),
     redrive ? el("div", { class: "fields" },
-      el("div", { class: "field" }, el("label", { for: "dead-rate" }, "At most a second (empty: no limit)"), rate),
+      selection.ids ? null : el("div", { class: "field" }, el("label", { for: "dead-rate" }, "At most a second (empty: no limit)"), rate),
       el("div", {}, force, " ", el("label", { for: "dead-force" }, "Also those that are too old to judge"))) : null,
     spoken, result, after, buttons));
   heading.focus();

@@ -3,6 +3,7 @@
 // Documents: what each waits for, and how one came to be as fresh as it is.
 
 import { diff } from "../diff.js";
+import { copy, saving, sorting } from "../lists.js";
 import { story, timeline } from "../timeline.js";
 
 const filters = ["state", "collection", "contains"];
@@ -102,14 +103,26 @@ function waiting(ctx, make, told = false) {
 
 // The list.
 
+// columns are the columns of the list, with the value by which the list is sorted.
+const columns = {
+  Document: (d) => d.key, State: (d) => d.state, Version: (d) => d.version || d.pending, Why: (d) => d.wait?.cause, "Last write": (d) => (d.written_at ? ms(d.written_at) : ""),
+};
+
 function list(root, ctx) {
   const { el, fmt } = ctx, filter = Object.fromEntries(filters.filter((n) => ctx.params[n]).map((n) => [n, ctx.params[n]]));
   const make = bars(ctx), chips = el("div", { class: "chips", role: "group", "aria-label": "By state" });
   const notes = el("div", {}), at = el("div", {}), news = el("p", { class: "soft" });
+  const order = sorting(columns, () => {
+    body = null;
+    draw(page);
+  });
+  const save = el("div", { class: "actions", hidden: true }, saving(ctx, "documents", ["Document", "State", "Version", "Operation", "Pending", "Why", "Last write"],
+    () => order.of(page.documents).map((d) => [d.key, words(d.state), d.version, d.operation, d.pending, because(ctx, d.wait), d.written_at])));
+  let page = null;
   const rows = new Map(); // by key, so that a row keeps its place and its focus
   let body = null, asked = 0, took = 0, busy = false, first = true, gone = false, next = "";
 
-  root.append(search(ctx, filter), chips, notes, news, at);
+  root.append(search(ctx, filter), chips, notes, news, at, save);
 
   function row(d) {
     const wait = waiting(ctx, make);
@@ -131,6 +144,8 @@ function list(root, ctx) {
 
   function draw(p) {
     next = p.next;
+    page = p;
+    save.hidden = !p.documents.length;
     counted(p);
     ctx.renew(notes, JSON.stringify(p.notes || []), () => (p.notes || []).map((n) => el("p", { class: "note" }, n)));
     if (!p.documents.length) {
@@ -141,9 +156,9 @@ function list(root, ctx) {
     }
     if (!body) {
       body = el("tbody", {});
-      ctx.renew(at, "table", () => [el("div", { class: "scroll stack", tabindex: "0", role: "region", "aria-label": "Documents" },
+      ctx.renew(at, `table ${order.order()}`, () => [el("div", { class: "scroll stack", tabindex: "0", role: "region", "aria-label": "Documents" },
         el("table", { class: "documents" }, el("caption", {}, "By the table, at this moment. Sinks are not asked."),
-          el("thead", {}, el("tr", {}, ["Document", "State", "Version", "Why", "Last write"].map((h) => el("th", { scope: "col" }, h)))),
+          el("thead", {}, el("tr", {}, Object.keys(columns).map((h) => ctx.heading(order.heading(h))))),
           body)), el("div", {})]);
     }
     const shown = new Set(p.documents.map((d) => d.key));
@@ -154,7 +169,7 @@ function list(root, ctx) {
       }
     }
     let place = body.firstChild;
-    for (const d of p.documents) {
+    for (const d of order.of(p.documents)) {
       if (!rows.has(d.key)) rows.set(d.key, row(d));
       const r = rows.get(d.key);
       r.set(d);
@@ -260,7 +275,8 @@ async function one(root, ctx, key) {
   const { el, fmt } = ctx, make = bars(ctx), wait = waiting(ctx, make, true);
   ctx.title(key);
   const lead = el("div", {}), body = el("div", {}), problem = el("div", {});
-  root.append(el("p", {}, el("a", { href: ctx.link("documents") }, "All documents")), lead, problem, contents(ctx, key), body);
+  const marks = el("p", { class: "marks" });
+  root.append(marks, lead, problem, contents(ctx, key), body);
   const lanes = el("div", {}); // the timeline is drawn again and again, so it contains nothing that can have the focus
   let told = "", busy = false, gone = false, last = null;
 
@@ -271,11 +287,13 @@ async function one(root, ctx, key) {
     if (x.wait) {
       wait.set({ wait: x.wait, due_at: due?.due_at, began_at: row.burst_start, quiet_ns: x.quiet_ns, max_wait_ns: x.max_wait_ns, held: x.held?.length });
     }
+    ctx.renew(marks, x.version || "", () => [el("a", { href: ctx.link("documents") }, "All documents"), el("span", {}, "Key ", copy(ctx, "the key", key)),
+      x.version && el("span", {}, "Version ", el("bdi", { class: "mono" }, x.version), " ", copy(ctx, "the version", x.version))]);
     ctx.renew(body, JSON.stringify(x), () => [
       ...sinks(ctx, key, x),
       el("h2", {}, "Timeline"), lanes, story(ctx, x),
       x.held?.length && [el("h2", {}, "Messages that wait"), ctx.table(["Version", "Operation", "Lane", "Sent", "Due", { text: "Received", number: true }, "Message"],
-        x.held.map((h) => [mono(ctx, h.version), h.operation, h.lane, fmt.time(h.sent_at), fmt.time(h.due_at), `${h.receives}×`, mono(ctx, h.message_id)]),
+        x.held.map((h) => [mono(ctx, h.version), h.operation, h.lane, fmt.time(h.sent_at), fmt.time(h.due_at), `${h.receives}×`, [mono(ctx, h.message_id), " ", copy(ctx, "the message id", h.message_id)]]),
         { caption: `Of the flight ${x.flight}`, stack: true })],
       x.scheduled?.length && [el("h2", {}, "Scheduled"), ctx.table(["Version", "Not before", "Message"],
         x.scheduled.map((s) => [mono(ctx, s.version), fmt.time(s.not_before), mono(ctx, s.message_id)]), { caption: "Events that wait for their time", stack: true })],

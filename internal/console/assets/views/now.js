@@ -5,6 +5,7 @@
 
 import { series } from "../flow.js";
 import { isLate, oldestWait, problems } from "../health.js";
+import { saving, sorting } from "../lists.js";
 import { rebuilds } from "../rebuilds.js";
 
 export default {
@@ -13,19 +14,21 @@ export default {
   async mount(root, ctx) {
     const { el } = ctx;
     const part = () => el("div", {});
-    const wrong = el("section", { "aria-label": "What is wrong" }), figures = part(), failed = part(), flow = part(), status = part(), total = part(), money = part();
-    const built = rebuilds(ctx);
-    root.append(wrong, figures, failed, built.node, flow, status, total, money);
+    const wrong = el("section", { "aria-label": "What is wrong" }), figures = part(), failed = part(), reach = part(), flow = part(), status = part(), total = part(), split = part(), money = part();
+    const built = rebuilds(ctx), order = sorting(columns, () => draw());
+    root.append(wrong, figures, failed, built.node, reach, flow, status, total, split, money);
+    let range = 0; // in nanoseconds; 0 is the range that the server chooses
     let asked = 0, took = 0, busy = false, drawn = -Infinity, last = null, tick = null, gone = false;
 
     const draw = () => {
       if (!last || gone) return;
-      const s = tick?.status;
       ctx.renew(total, JSON.stringify(last.total), () => totals(ctx, last));
+      ctx.renew(split, JSON.stringify([last.parts, order.order()]), () => parts(ctx, last.parts || [], order));
+      ctx.renew(reach, JSON.stringify([last.ranges_ns, range]), () => ranges(ctx, last.ranges_ns || [], range || last.ranges_ns?.[ctx.about.mode === "aws" ? last.ranges_ns.length - 1 : 0], choose));
       // The page draws a chart less often than the numbers, and not while the pointer is over the chart.
-      if (performance.now() - drawn < 2500 || root.querySelector("figure details[open], figure:hover")) return;
+      if (drawn !== -Infinity && (performance.now() - drawn < 2500 || root.querySelector("figure details[open], figure:hover"))) return;
       drawn = performance.now();
-      flow.replaceChildren(...series(ctx, last, s));
+      flow.replaceChildren(...series(ctx, last, range));
       const open = money.querySelector("details")?.open;
       money.replaceChildren(...dollars(ctx, last, open));
     };
@@ -35,12 +38,20 @@ export default {
       ctx.renew(wrong, JSON.stringify([all, s ? oldestWait(s) : 0]), () => alerts(ctx, all, s));
       ctx.renew(figures, JSON.stringify([s, oldestWait(s)]), () => three(ctx, s));
     };
+    const choose = (ns) => {
+      range = ns;
+      drawn = -Infinity;
+      draw();
+      refresh();
+    };
     async function refresh() {
       if (busy) return;
       busy = true;
       asked = performance.now();
+      const mine = range;
       try {
-        last = await ctx.get("/console/now");
+        const m = await ctx.get("/console/now", { range: range ? `${range / 1e9}s` : "" });
+        if (mine === range) last = m;
         failed.replaceChildren();
       } catch (e) {
         failed.replaceChildren(el("p", { class: "problem" }, e.message));
@@ -49,6 +60,7 @@ export default {
         took = performance.now() - asked;
         busy = false;
       }
+      if (mine !== range) return refresh(); // the user has chosen another range
       draw();
     }
     await refresh();
@@ -65,7 +77,7 @@ export default {
       if (document.hidden) return;
       say();
       built.refresh();
-      if (performance.now() - asked > Math.min(Math.max(900, 10 * took), 5000)) refresh();
+      if (performance.now() - asked > Math.max(Math.min(Math.max(900, 10 * took), 5000), last?.step_ns / 1e7 || 0)) refresh();
     }, ctx.about.mode === "dev" ? 1000 : 30_000);
     return () => {
       gone = true;
@@ -74,6 +86,34 @@ export default {
   },
 };
 
+// ranges returns the buttons that choose how far back the charts reach.
+function ranges(ctx, all, chosen, choose) {
+  if (all.length < 2) return [];
+  return ctx.el("div", { class: "chips", role: "group", "aria-label": "The charts show the last" }, ctx.el("span", { class: "soft" }, "The charts show the last"),
+    all.map((ns) => ctx.el("button", { type: "button", class: "chip", "aria-pressed": String(ns === chosen), onclick: () => choose(ns) }, ctx.fmt.duration(ns / 1e6).replace("1 d 0 h", "24 h"))));
+}
+
+// columns are the columns of the table of parts, with the value of each part.
+const columns = {
+  "Part": (p) => `${p.kind} ${p.name}`, "Events in": (p) => p.events, "Written": (p) => done(p, p.written + p.deleted), "Unchanged": (p) => done(p, p.unchanged),
+  "Superseded, stale": (p) => done(p, p.superseded + p.stale + p.duplicates), "Dead": (p) => done(p, p.dead),
+};
+const done = (p, n) => (p.kind === "source" ? null : n); // a decision does not name its source
+
+// parts returns the counts of each sink, collection and source.
+function parts(ctx, all, order) {
+  const { el, fmt } = ctx;
+  if (!all.length) return [];
+  const names = Object.keys(columns), kinds = ["sink", "collection", "source"];
+  const rows = () => order.of(all.toSorted((a, b) => kinds.indexOf(a.kind) - kinds.indexOf(b.kind)));
+  const name = (p) => (!p.name ? el("span", { class: "soft" }, "all others") : p.kind === "collection" ? el("a", { href: ctx.link("documents", { collection: p.name }) }, el("bdi", { class: "mono" }, p.name)) : el("bdi", { class: "mono" }, p.name));
+  return [el("h2", {}, "By sink, collection and source"),
+    ctx.table(names.map((n, i) => order.heading(n, { number: i > 0 })),
+      rows().map((p) => [[el("span", { class: "soft" }, `${p.kind} `), name(p)], ...names.slice(1).map((n) => { const v = columns[n](p); return v === null ? "–" : fmt.number(v); })]),
+      { caption: "Each message counts once for each of its sinks. A decision does not name its source, so only events are counted by source.", stack: true }),
+    el("div", { class: "actions" }, saving(ctx, "parts", ["Kind", "Name", ...names.slice(1)], () => rows().map((p) => [p.kind, p.name, ...names.slice(1).map((n) => columns[n](p))])))];
+}
+
 const held = (s) => (s?.queues || []).reduce((sum, q) => sum + q.in_flight + q.visible, 0);
 const promiseOf = (ctx, s) => ctx.fmt.duration(s.flow.promise_ns / 1e6);
 
@@ -81,7 +121,9 @@ const promiseOf = (ctx, s) => ctx.fmt.duration(s.flow.promise_ns / 1e6);
 function waits(ctx, s) {
   const age = oldestWait(s);
   if (!s?.flow || s.flow.unknown) return null;
-  return age === null ? "Nothing waits." : `Oldest waiting: ${ctx.fmt.duration(age)}; promise: ${promiseOf(ctx, s)} after the last change. ${ctx.fmt.number(held(s))} message${held(s) === 1 ? " waits" : "s wait"}.`;
+  if (age === null) return "Nothing waits.";
+  return [`Oldest waiting: ${ctx.fmt.duration(age)}; promise: ${promiseOf(ctx, s)} after the last change. `,
+    ctx.el("a", { href: ctx.link("documents", { state: "waiting" }) }, `${ctx.fmt.number(held(s))} message${held(s) === 1 ? " waits" : "s wait"}`), "."];
 }
 
 // alerts begin the page: what is wrong, since when, and what lull does about it.
