@@ -48,7 +48,7 @@ func TestEveryProgramUnderAmazonsRuntime(t *testing.T) {
 		state := flight.State{
 			Schema: m.Schema, Flight: m.Flight, Remaining: flight.AllRemaining(m.Items()),
 			VisibleUntil: shard.MicrosOf(m.Received.Add(s.Config.Queues.Visibility)),
-			WakeAt:       flight.WakeText(m.Received), Kind: flight.Kind(s.Config.Flight.Kind),
+			WakeAt:       flight.WakeText(m.Received), Kind: s.Config.Flight.Kind,
 		}
 		began := time.Now()
 		ground.Until(t, "index says that the flight is done", func() (bool, string) {
