@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What lists have in common: sorting, copy buttons, and CSV files.
 
 // sorting sorts the rows of a list by a column. columns maps the heading of each column that can be

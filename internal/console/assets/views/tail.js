@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Live tail: the decisions of lull as they happen, with filters.
 
 import { saving } from "../lists.js";
