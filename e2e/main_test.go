@@ -6,6 +6,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -35,6 +36,20 @@ var (
 		return deploy(ground.Settings{Stack: "lull-default", Default: true, CMS: cms().url})
 	})
 )
+
+// inParts deploys two stacks, each with a part of the documents.
+var inParts = sync.OnceValues(func() (stacks [2]*ground.Stack, err error) {
+	for i := range stacks {
+		stacks[i], err = deploy(ground.Settings{
+			Stack: fmt.Sprint("lull-part-", i+1), Kind: config.FlightExpress,
+			Parts: config.Parts{Of: len(stacks), This: i + 1},
+		})
+		if err != nil {
+			return stacks, err
+		}
+	}
+	return stacks, nil
+})
 
 func deploy(settings ground.Settings) (*ground.Stack, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/config/yamlfile"
@@ -50,6 +52,17 @@ type Settings struct {
 	Archive bool
 	// Outage says what the stack does while the table is unreachable.
 	Outage config.TableOutage
+	// Parts makes the stack a part of several, which write to the same indices. The name of the
+	// stack ends in the part's number.
+	Parts config.Parts
+}
+
+// indices returns the first part of the names of a stack's indices.
+func indices(stack string, parts config.Parts) string {
+	if parts.Of > 1 {
+		return strings.TrimSuffix(stack, "-"+strconv.Itoa(parts.This))
+	}
+	return stack
 }
 
 // write writes two settings files: one for the functions, and one for an operator on this machine.
@@ -77,10 +90,13 @@ func (g *Ground) write(s Settings) (deployed, here string, c *config.Config, err
 		if s.Archive {
 			text += "\narchive: {keep: 7d}\n"
 		}
+		if s.Parts.Of > 1 {
+			text += fmt.Sprintf("\nparts: {of: %d, this: %d}\n", s.Parts.Of, s.Parts.This)
+		}
 		text = os.Expand(text, func(name string) string {
 			return map[string]string{
 				"STACK": s.Stack, "KIND": string(s.Kind), "SINK_URL": f.url,
-				"INDEX": s.Stack + "-{collection}", "CMS": s.CMS, "FIRST": s.First, "HOOK": s.Hook,
+				"INDEX": indices(s.Stack, s.Parts) + "-{collection}", "CMS": s.CMS, "FIRST": s.First, "HOOK": s.Hook,
 			}[name]
 		})
 		if err := os.WriteFile(*f.path, []byte(text), 0o644); err != nil {

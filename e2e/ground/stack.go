@@ -61,7 +61,7 @@ func (s *Stack) Index(collection string) string {
 	if s.Config.SinksFor(collection)[0] == Archive {
 		return "archive-of-" + s.Config.Stack + "-" + collection
 	}
-	return s.Config.Stack + "-" + collection
+	return indices(s.Config.Stack, s.Config.Parts) + "-" + collection
 }
 
 // Key returns the key of a document.
