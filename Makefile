@@ -33,6 +33,7 @@ ARGS ?=
 FUZZTIME ?= 20000x
 MUTATETIME ?= 1h
 OUTAGES ?= 30s,90s,5m
+ROUNDS ?= 3
 SIMTIME ?= 10m
 RACECOUNT ?=
 
@@ -175,10 +176,22 @@ bench: ## Measure all contenders over one trace and write docs/numbers.md (takes
 bench-outage: ## Kill a real PostgreSQL and OpenSearch under lull dev, and write how late documents are (OUTAGES=30s,90s,5m)
 	localstack/setup.sh
 	localstack/setup.sh --only postgres
-	e2e/run.sh outages -write -away=$(OUTAGES)
+	e2e/run.sh engines -test.run='^TestOutages$$' -write -away=$(OUTAGES)
+
+.PHONY: bench-engines
+bench-engines: ## Measure how fast lull dev writes to a real OpenSearch and PostgreSQL, beside a bulk loader (ROUNDS=3)
+	localstack/setup.sh
+	localstack/setup.sh --only postgres
+	OPENSEARCH_JVM='-Xms1g -Xmx1g -XX:TieredStopAtLevel=4' POSTGRES_ARGS='-c fsync=on -c full_page_writes=on' \
+	  e2e/run.sh engines -test.run='^TestSettled$$' -write -rounds=$(ROUNDS)
+
+.PHONY: bench-engines-smoke
+bench-engines-smoke: ## The same with a few documents and the engines that are installed
+	cd e2e/loader && go vet ./...
+	e2e/run.sh engines -test.run='^TestSettled$$' -smoke
 
 .PHONY: bench-smoke
-bench-smoke: ## Run every benchmark once, briefly, so that none of them rots
+bench-smoke: bench-engines-smoke ## Run every benchmark once, briefly, so that none of them rots
 	go test -count=1 -run '^TestSmoke$$' ./internal/proof/bench -args -smoke
 	go test -run '^$$' -bench . -benchtime 1x -timeout 15m \
 	  $$(grep -rlE --include='*_test.go' '^func Benchmark' event internal sink source | xargs -n1 dirname | sort -u | sed 's|^|./|')
@@ -235,7 +248,7 @@ lint-format:
 
 .PHONY: lint-dead
 lint-dead:
-	@dead=$$($(tool) deadcode -test -tags e2e,e2eiam,e2elong,e2eupstreams,e2esinks,e2eoutages,faults,browser ./...); \
+	@dead=$$($(tool) deadcode -test -tags e2e,e2eiam,e2elong,e2eupstreams,e2esinks,e2eengines,faults,browser ./...); \
 	if [ -n "$$dead" ]; then printf 'never called:\n%s\n' "$$dead"; exit 1; fi
 
 .PHONY: lint-tidy
@@ -245,6 +258,7 @@ lint-tidy:
 	cd examples/outoftree && go mod tidy -diff
 	cd examples/vertex && go mod tidy -diff
 	cd examples/cms && go mod tidy -diff
+	cd e2e/loader && go mod tidy -diff
 
 # Decision records are numbered once and listed.
 .PHONY: lint-docs
@@ -389,7 +403,7 @@ nightly-fuzz: ## Every decoder against invented inputs
 	FUZZTIME=$${FUZZTIME:-50000x} $(within_an_hour) fuzz
 
 nightly-e2e: ## The whole stack on LocalStack, an upgrade with a rollback, and the stack of the tutorial
-	status=0; $(within_an_hour) e2e e2e-long local-up || status=$$?; localstack/down.sh && exit $$status
+	status=0; $(within_an_hour) e2e e2e-long bench-engines-smoke local-up || status=$$?; localstack/down.sh && exit $$status
 
 nightly-sinks: ## Real upstreams and real search engines
-	$(within_an_hour) e2e-upstreams e2e-sinks
+	$(within_an_hour) e2e-upstreams e2e-sinks bench-engines-smoke

@@ -8,7 +8,10 @@
 #   run.sh upstreams [ARGS]   RabbitMQ before `lull bridge`; PostgreSQL, Debezium and Kafka before `lull dev`. No AWS
 #   run.sh sinks [SERVER...]  the suite of each kind of sink before its real server, one after the other, and
 #                         `lull dev` before it; localstack/setup.sh --only SERVER... comes first. No AWS
-#   run.sh outages [ARGS] PostgreSQL and OpenSearch are killed under `lull dev`: how late documents are. No AWS.
+#   run.sh engines [ARGS] `lull dev` with OpenSearch and PostgreSQL, if they are installed. With
+#                         -test.run=TestOutages it kills them, and measures how late documents are. With
+#                         -test.run=TestSettled it measures how many documents a second are settled, beside a bulk
+#                         loader (-smoke: a few documents). No AWS.
 #                         LULL_E2E_LULL names another program than today's, such as an older one
 #   run.sh long [ARGS]    the same servers: an earlier build, today's over it, and back; a table outage
 #
@@ -60,22 +63,29 @@ if [ "$what" = sinks ]; then
   exit 0
 fi
 
-if [ "$what" = outages ]; then
+if [ "$what" = engines ]; then
   . localstack/env.sh
-  mkdir -p "$LULL_E2E_RUN/outages"
+  mkdir -p "$LULL_E2E_RUN/engines"
+  started=()
+  for server in opensearch postgres; do
+    [ ! -d "$LULL_E2E/$server" ] || started+=("$server")
+  done
   if [ -z "${LULL_E2E_LULL:-}" ]; then
-    LULL_E2E_LULL=$LULL_E2E_RUN/outages/lull
+    LULL_E2E_LULL=$LULL_E2E_RUN/engines/lull
     go build -buildvcs=false -o "$LULL_E2E_LULL" ./cmd/lull
   fi
-  export LULL_E2E_LULL LULL_E2E_ROOT=$root LULL_E2E_RUN PGUSER=postgres
-  trap 'localstack/stop.sh postgres opensearch' EXIT
+  LULL_E2E_LOADER=$LULL_E2E_RUN/engines/loader
+  (cd e2e/loader && go build -buildvcs=false -o "$LULL_E2E_LOADER" .)
+  export LULL_E2E_LULL LULL_E2E_LOADER LULL_E2E_ROOT=$root LULL_E2E_RUN LULL_E2E_STARTED=${started[*]} PGUSER=postgres
+  trap '[ ${#started[@]} = 0 ] || localstack/stop.sh "${started[@]}"' EXIT
   trap 'exit 130' INT
   trap 'exit 143' TERM
-  # shellcheck disable=SC2086 # an empty port is not an argument
-  localstack/start.sh postgres ${POSTGRES_PORT:-} --fresh
-  # shellcheck disable=SC2086
-  localstack/start.sh opensearch ${OPENSEARCH_PORT:-} --fresh
-  go test -tags e2eoutages -count=1 -v -timeout 60m ./e2e/outages -args "$@"
+  for server in "${started[@]}"; do
+    port=${server^^}_PORT
+    # shellcheck disable=SC2086 # an empty port is not an argument
+    localstack/start.sh "$server" ${!port:-} --fresh
+  done
+  go test -tags e2eengines -count=1 -v -timeout 60m ./e2e/engines -args "$@"
   exit 0
 fi
 
@@ -84,7 +94,7 @@ case $what in
   iam) backend=ministack tags=e2eiam tests=./e2e/iam limit=20m ;;
   long) backend=ministack tags=e2elong tests=./e2e/long limit=20m ;;
   upstreams) tags=e2eupstreams tests=./e2e/upstreams limit=20m ;;
-  *) echo "usage: e2e/run.sh stack|iam|long|upstreams|sinks|outages [ARGS]" >&2; exit 2 ;;
+  *) echo "usage: e2e/run.sh stack|iam|long|upstreams|sinks|engines [ARGS]" >&2; exit 2 ;;
 esac
 
 # Upstreams need neither AWS nor functions: their tests start and kill `lull` and the servers themselves.

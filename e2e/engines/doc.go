@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package outages measures how late documents are written after an outage. It runs `lull dev` with
-// real search engines, and kills the engines.
-package outages
+// Package engines runs `lull dev` with real search engines. It measures how many documents a second
+// lull settles, and how late documents are after an outage, for which it kills the engines.
+package engines

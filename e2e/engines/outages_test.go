@@ -1,43 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build e2eoutages
+//go:build e2eengines
 
-package outages
+package engines
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
-	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/lullhq/lull/e2e/ground"
-	"github.com/lullhq/lull/internal/proof/tree"
 )
 
 var (
-	write   = flag.Bool("write", false, "write the table of docs/lifecycles.md")
+	write   = flag.Bool("write", false, "write the table into its page")
 	lengths = flag.String("away", "30s,90s,5m", "for how long the engines are away")
 )
-
-// engine is a search engine that the test kills.
-type engine struct {
-	server, title string // its names in localstack/start.sh and in the table
-	port          string
-	sink          string                                           // the argument of `lull dev --sink`
-	holds         func(ctx context.Context, ids []string) []string // returns the ids that the engine has
-}
 
 const (
 	sentEvery = time.Second // the time between two documents, each of which is sent once
@@ -75,123 +60,24 @@ func TestOutages(t *testing.T) {
 	}
 	t.Logf("\n%s", table.String())
 	if *write && !t.Failed() {
-		t.Chdir(os.Getenv("LULL_E2E_ROOT") + "/internal/proof/tree") // package tree finds pages from this folder
-		tree.Generated(t, "docs/lifecycles.md", "outages", table.String(), true)
-	}
-}
-
-func port(t *testing.T, server string) string {
-	t.Helper()
-	text, err := os.ReadFile(os.Getenv("LULL_E2E_RUN") + "/" + server + "/port")
-	if err != nil {
-		t.Fatalf("find the port of %s: %v: run make bench-outage", server, err)
-	}
-	return strings.TrimSpace(string(text))
-}
-
-func postgres(t *testing.T) engine {
-	p := port(t, "postgres")
-	url := "postgres://127.0.0.1:" + p + "/postgres"
-	return engine{"postgres", "PostgreSQL 18", p, url, func(ctx context.Context, ids []string) (found []string) {
-		c, err := pgx.Connect(ctx, url)
-		if err != nil {
-			return nil
-		}
-		defer c.Close(ctx)
-		rows, err := c.Query(ctx, `SELECT id FROM "lull-content" WHERE id = ANY($1)`, ids)
-		if err != nil {
-			return nil
-		}
-		found, _ = pgx.CollectRows(rows, pgx.RowTo[string]) // after an error, the next look reads again
-		return found
-	}}
-}
-
-func openSearch(t *testing.T) engine {
-	p := port(t, "opensearch")
-	url := "http://127.0.0.1:" + p
-	return engine{"opensearch", "OpenSearch 2.19", p, "opensearch:" + url, func(ctx context.Context, ids []string) (found []string) {
-		body, err := json.Marshal(map[string]any{"ids": ids})
-		ground.Must(t, err)
-		var answer struct {
-			Docs []struct {
-				ID    string `json:"_id"`
-				Found bool   `json:"found"`
-			} `json:"docs"`
-		}
-		// A request by id finds documents before the index is refreshed.
-		if post(ctx, url+"/lull-content/_mget?_source=false", string(body), &answer) != nil {
-			return nil
-		}
-		for _, d := range answer.Docs {
-			if d.Found {
-				found = append(found, d.ID)
-			}
-		}
-		return found
-	}}
-}
-
-// post sends JSON. If into is not nil, it decodes the answer into it.
-func post(ctx context.Context, url, body string, into any) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
-	if err != nil {
-		return err
-	}
-	req.Header.Set("content-type", "application/json")
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
-	switch {
-	case err != nil:
-		return err
-	case resp.StatusCode != http.StatusOK:
-		return fmt.Errorf("%s: %s", resp.Status, answer)
-	case into == nil:
-		return nil
-	}
-	return json.Unmarshal(answer, into)
-}
-
-// lull starts `lull dev` with an engine as the sink, and returns the address of `lull dev`.
-func lull(t *testing.T, e engine) (url string) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	ground.Must(t, err)
-	address := l.Addr().String()
-	ground.Must(t, l.Close())
-	log, err := os.Create(t.TempDir() + "/log")
-	ground.Must(t, err)
-	c := exec.Command(os.Getenv("LULL_E2E_LULL"), "dev", "--sink", e.sink, "--listen", address)
-	c.Stdout, c.Stderr = log, log
-	ground.Must(t, c.Start())
-	t.Cleanup(func() {
-		_ = c.Process.Kill() // fails if the process has already ended
-		_ = c.Wait()
-		_ = log.Close()
-		if text, _ := os.ReadFile(log.Name()); t.Failed() {
-			t.Logf("lull dev said:\n%s", text[max(0, len(text)-4000):])
-		}
-	})
-	for deadline := time.Now().Add(time.Minute); ; <-time.After(lookEvery) {
-		if c, err := net.Dial("tcp", address); err == nil {
-			ground.Must(t, c.Close())
-			return "http://" + address
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("lull dev does not listen")
-		}
+		generate(t, "docs/lifecycles.md", "outages", table.String())
 	}
 }
 
 // outage sends documents one by one, kills the engine, starts it again, and returns a row of the
 // table.
 func (e engine) outage(t *testing.T, n int, away time.Duration) string {
-	ctx, url := t.Context(), lull(t, e)
+	ctx := t.Context()
+	_, address := lull(t, e)
+	for deadline := time.Now().Add(time.Minute); ; <-time.After(lookEvery) {
+		if c, err := net.Dial("tcp", address); err == nil {
+			ground.Must(t, c.Close())
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("lull dev does not listen")
+		}
+	}
 	sent, written := map[string]time.Time{}, map[string]time.Time{}
 	next, look := time.Now(), time.Now()
 	// goOn sends documents and looks for written documents, until the function until returns true.
@@ -199,7 +85,7 @@ func (e engine) outage(t *testing.T, n int, away time.Duration) string {
 		for ; !until(); <-time.After(20 * time.Millisecond) {
 			if sends && time.Now().After(next) {
 				id := fmt.Sprintf("outage-%d-%d", n, len(sent))
-				ground.Must(t, post(ctx, url+"/publish?source=native",
+				ground.Must(t, ask(ctx, http.MethodPost, "http://"+address+"/publish?source=native",
 					fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":"1","data":{}}`, id), nil))
 				sent[id], next = time.Now(), next.Add(sentEvery)
 			}

@@ -30,12 +30,14 @@ node.store.allow_mmap: false
 # Judged by what requests reserve: a small heap with garbage in it answered 429 to a test that wrote one document.
 indices.breaker.total.use_real_memory: false
 YML
-  # One compiler tier and the simple collector: half the processor time until ready.
+  # One compiler tier and the simple collector: half the processor time until ready. A benchmark sets other options.
+  # shellcheck disable=SC2086 # several options
   cat >"$run/config/jvm.options" <<JVM
 -Xms512m
 -Xmx512m
 -XX:+UseSerialGC
 -XX:TieredStopAtLevel=1
+$(printf '%s\n' ${OPENSEARCH_JVM:-})
 -XX:ErrorFile=$run/logs/hs_err_pid%p.log
 -Djava.io.tmpdir=$run/tmp
 18-:-Djava.security.manager=allow

@@ -19,12 +19,14 @@ prepare() {
     die "postgres: initdb failed: $(tail -n 3 "$run/log")"
 }
 
-# What a crash of the machine would lose is lost. Logical decoding is for Debezium.
+# What a crash of the machine would lose is lost. Logical decoding is for Debezium. A benchmark sets other options.
 launch() {
   cd "$run/tmp"
+  # shellcheck disable=SC2086 # several options
   exec setsid "${as_nobody[@]}" env -i "$(mark postgres)" PATH="$PATH" LANG=C.UTF-8 TZ=UTC HOME="$run/tmp" \
     "$home/bin/postgres" -D "$run/data" -p "$port" -c listen_addresses=127.0.0.1 -c unix_socket_directories= \
-    -c fsync=off -c full_page_writes=off -c wal_level=logical -c max_connections=200
+    -c fsync=off -c full_page_writes=off -c wal_level=logical -c max_connections=200 \
+    ${POSTGRES_ARGS:-}
 }
 
 # pg_isready knows whether it takes clients.

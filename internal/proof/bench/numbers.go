@@ -20,6 +20,7 @@ type Numbers struct {
 	Intakes  []Intake
 	Binaries []Binary
 	Start    Start
+	Engines  string // the part of the page that `make bench-engines` writes: it stays as it is
 }
 
 // Job is one run in virtual time.

@@ -3,10 +3,8 @@
 package bench
 
 import (
-	"bufio"
 	"bytes"
 	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lullhq/lull/internal/proof/tree"
 	"github.com/lullhq/lull/internal/seam/clock"
 	"github.com/lullhq/lull/sink"
 	"github.com/lullhq/lull/sink/blevesink"
@@ -86,12 +85,13 @@ func TestNumbers(t *testing.T) {
 	if !*write {
 		t.Skip("make bench runs it with -write")
 	}
-	n := NewNumbers(machine(), load())
+	n := NewNumbers(tree.Machine(), tree.Load())
 	onDisk, err := blevesink.Open(filepath.Join(t.TempDir(), "bleve"))
 	check(t, err)
 	t.Cleanup(func() { _ = onDisk.Close() })
 	n.measure(t, fullSize(), map[string]sink.Sink{"in memory": inMemory(), "Bleve on disk": onDisk}) // runs alone
 	n.build(t, fullSize(), repository)
+	_, n.Engines, _ = tree.Part(t, "docs/numbers.md", "engines")
 	collect(t, n, Jobs())
 	if t.Failed() {
 		return
@@ -116,31 +116,6 @@ func put(t *testing.T, docs string, n *Numbers) {
 }
 
 func inMemory() sink.Sink { return memorysink.New(clock.System{}, memorysink.Settings{Versions: true}) }
-
-// load returns the load average of the last minute from the kernel.
-func load() string {
-	text, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return "unknown"
-	}
-	return strings.Fields(string(text))[0]
-}
-
-// machine describes this machine, without its name.
-func machine() string {
-	model := runtime.GOARCH
-	if f, err := os.Open("/proc/cpuinfo"); err == nil {
-		defer f.Close()
-		for s := bufio.NewScanner(f); s.Scan(); {
-			if name, value, found := strings.Cut(s.Text(), ":"); found && strings.TrimSpace(name) == "model name" {
-				model = strings.TrimSpace(value)
-				break
-			}
-		}
-	}
-	return fmt.Sprintf("%s/%s, %d processors (%s), %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), model,
-		runtime.Version())
-}
 
 // TestTheReadmeShowsTheSummary: README.md must show the measured figures, which are lull's row and
 // the number of targets.
@@ -174,7 +149,7 @@ func TestSmoke(t *testing.T) {
 	if !*smoke {
 		t.Skip("make bench-smoke runs it with -smoke")
 	}
-	n := NewNumbers(machine(), load())
+	n := NewNumbers(tree.Machine(), tree.Load())
 	jobs := Jobs()
 	for i := range jobs {
 		shape := &jobs[i].Scenario.Shape
@@ -195,6 +170,7 @@ func TestSmoke(t *testing.T) {
 	size := Size{Events: 400, Rounds: 1, Intake: 1000, Starts: 1}
 	n.measure(t, size, map[string]sink.Sink{"in memory": inMemory()})
 	n.build(t, size, repository)
+	_, n.Engines, _ = tree.Part(t, "docs/numbers.md", "engines")
 	docs := t.TempDir()
 	put(t, docs, n)
 	page, err := os.ReadFile(filepath.Join(docs, "numbers.md"))
@@ -203,6 +179,9 @@ func TestSmoke(t *testing.T) {
 		if !bytes.Contains(page, []byte("| "+c.Name+" |")) {
 			t.Errorf("the page has no line of %s", c.Name)
 		}
+	}
+	if n.Engines == "" || !bytes.Contains(page, []byte(n.Engines)) {
+		t.Error("the page has lost the table of make bench-engines")
 	}
 	if bytes.Contains(page, []byte("NaN")) || bytes.Contains(page, []byte("Inf")) {
 		t.Errorf("the page divides by nothing:\n%s", page)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package tree finds the files of this repository for tests, and writes the generated parts of its
-// pages.
+// pages. It also says on which machine the figures of a page were measured.
 package tree
 
 import (
