@@ -69,7 +69,8 @@ func TestCommandsPublishWaitAndShow(t *testing.T) {
 
 func TestExplainShowsWhatIsHeld(t *testing.T) {
 	t.Parallel()
-	s := start(t, strings.NewReader(put("a", "1", "{}")), "--events", "-", "-v")
+	// The window is long, so that a slow machine does not write the document before it is cancelled.
+	s := start(t, strings.NewReader(put("a", "1", "{}")), "--events", "-", "-v", "--quiet", "2m", "--max-wait", "5m")
 	s.out.await(t, `HOLD +content#a v1`)
 	s.until("HELD in flight", "explain", "content#a"). // the row is written before the manifest
 								want(t, "explain", exitOK, "v1", "put", "live", "Version 1 waits for the lull")

@@ -71,7 +71,8 @@ func TestATailHasTheNewestDecisionsThatAQuerySelects(t *testing.T) {
 	}
 }
 
-// The recorder keeps a bounded number of decisions. A tail that fell behind says how many it missed.
+// The recorder keeps a bounded number of decisions. A tail that fell behind says how many it
+// missed.
 func TestATailThatFellBehindSaysHowManyItMissed(t *testing.T) {
 	t.Parallel()
 	r := &story.Recorder{}
