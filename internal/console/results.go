@@ -36,6 +36,9 @@ const (
 	resultDead  resultState = "dead again" // it failed again
 	resultGone  resultState = "gone"       // its version or a newer one was committed
 	resultFresh resultState = "fresh"      // the same, and the document is fresh
+	// These come from its row, before lull removes the dead letter. See [operate.Became].
+	resultCommitted = resultState(operate.BecameCommitted)
+	resultStale     = resultState(operate.BecameStale)
 )
 
 // results says what became of dead letters that were sent again.
@@ -69,10 +72,21 @@ func (c *console) result(ctx context.Context, l sentLetter) (result, error) {
 	case len(letters) > 0:
 		if found := letters[0]; found.State == deadletter.Parked && !found.Died.Before(l.At) {
 			res.State, res.Why = resultDead, string(found.Reason)+": "+oneLine(clipped(found.Detail, maxReason))
+			return res, nil
 		}
-		return res, nil
+		sent, err := c.API.Letter(ctx, l.ID)
+		if err != nil && !errors.Is(err, operate.ErrNotFound) {
+			return res, err
+		}
+		if sent.Became != "" {
+			res.State, res.Why = resultState(sent.Became), oneLine(clipped(sent.BecameWhy, maxReason))
+		}
+		if res.State != resultCommitted || l.Key == "" {
+			return res, nil
+		}
+	default:
+		res.State, res.Why = resultGone, "its version or a newer one was committed, or an operator dropped it"
 	}
-	res.State, res.Why = resultGone, "its version or a newer one was committed, or an operator dropped it"
 	if l.Key == "" {
 		return res, nil
 	}

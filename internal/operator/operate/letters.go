@@ -106,6 +106,10 @@ type Letter struct {
 	Attributes map[string]queue.Attribute `json:"attributes,omitempty"`
 	// Source is the source that decodes the message by the present settings. It is empty in lists.
 	Source string `json:"source,omitempty"`
+	// Became says what became of the dead letter after it was sent again, and BecameWhy says why. Both
+	// are empty in lists, and as long as nothing is decided.
+	Became    Became `json:"became,omitempty"`
+	BecameWhy string `json:"became_why,omitempty"`
 }
 
 // letters lists, redrives and drops dead letters.
@@ -200,7 +204,10 @@ func (o *letters) Letter(ctx context.Context, id string) (Letter, error) {
 	l := asLetter(full.Facts)
 	l.Body, l.Attributes = full.Body, full.Attributes
 	l.Source = o.Sources.At(l.Sink).SourceOf(queue.Message{Body: full.Body, Attributes: full.Attributes})
-	return l, nil
+	if full.State == deadletter.Redriven {
+		l.Became, l.BecameWhy, err = o.became(ctx, full)
+	}
+	return l, kind(err)
 }
 
 // Redrive sends the next selected dead letters again.

@@ -410,7 +410,7 @@ const followed = 20; // dead letters whose result is shown
 // follow shows what became of dead letters that were sent again, until each has a result.
 function follow(ctx, at, sent, all) {
   const { el, fmt } = ctx, said = el("p", { role: "status" }), table = el("div", {}), known = new Map();
-  const kinds = { fresh: "good", gone: "good", "dead again": "bad", waits: "" };
+  const kinds = { fresh: "good", gone: "good", committed: "good", stale: "warn", skipped: "warn", "dead again": "bad", waits: "" };
   let busy = false, gone = false, timer = 0;
   at.replaceChildren(el("h3", {}, "What became of them"), said, table);
 
