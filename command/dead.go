@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/pipeline/redrive"
 	"github.com/lullhq/lull/internal/seam/deadletter"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/terminal"
@@ -95,6 +96,9 @@ func deadShowCommand(std *streams, t *target) *cobra.Command {
 				d.Sink, d.Lane, d.MessageID,
 				d.Sent.Format(time.RFC3339Nano), d.Died.Format(time.RFC3339Nano), d.Refusals, d.FirstError,
 				d.LastError, d.Redrives, d.Auto)
+			if d.Became != "" {
+				terminal.Printf(w, "became\t%s: %s\n", d.Became, d.BecameWhy)
+			}
 			for _, name := range slices.Sorted(maps.Keys(d.Attributes)) {
 				terminal.Printf(w, "attribute %s\t%s\n", name, d.Attributes[name].String)
 			}
@@ -113,7 +117,8 @@ func deadRedriveCommand(std *streams, t *target) *cobra.Command {
 		Long: "Sends dead letters to their queues again, oldest first: one by its ID, those that match a filter, or " +
 			"--all. Without --state it selects parked dead letters. The function receive judges each by its version, " +
 			"so a document never goes backwards. A dead letter stays parked until its version, or a newer one, is " +
-			"committed. If lull is working on its document, it is left for later (busy). If a message has several " +
+			"committed. If lull is working on its document, it is left for later (busy). `lull dead show ID` says what " +
+			"became of one that was sent. If a message has several " +
 			"dead letters, it is sent once for all of them (the others are covered), and --rate counts messages. With " +
 			"an ID, the message is sent for that dead letter only. " + lettersAreAJob,
 	}, &o, operate.RedriveJob, nil,
@@ -215,6 +220,13 @@ func letters(ctx context.Context, std *streams, api operate.API, o operate.Lette
 		}
 		outcomes(w, res.Outcomes, o.DryRun)
 	}))
+	if state.Counts[string(redrive.Sent)] > 0 {
+		follow := "`lull dead list` shows which failed again, and `lull dead show ID` what became of one"
+		if o.ID != "" {
+			follow = fmt.Sprintf("`lull dead show %s` shows what became of it, until it is not found: then it is done", o.ID)
+		}
+		terminal.Printf(std.err, "It was sent, and is judged when it is received: %s.\n", follow)
+	}
 	all, failed := sum(state.Counts), state.Counts[operate.Failed]
 	switch refused := failed + operate.Refused(state.Counts); {
 	case err != nil:

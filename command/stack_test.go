@@ -165,6 +165,12 @@ func TestDeadLettersAreListedRedrivenAndDropped(t *testing.T) {
 		"nothing was changed")
 	s.ask("dead", "redrive", "--all", "--rate", "1000").want(t, "redrive", exitOK, id, "content#a", "message ",
 		"sent: 3")
+	undecodable := list("--reason", "undecodable")[0].ID
+	again := s.ask("dead", "redrive", undecodable)
+	again.want(t, "redrive of one", exitOK, "sent: 1")
+	if !strings.Contains(again.errors, "`lull dead show "+undecodable+"`") {
+		t.Errorf("it does not say how to follow it: %q", again.errors)
+	}
 	res := parsed[operate.LetterResult](t, s.ask("dead", "drop", "--key", "content#b", "--yes", "-o", "json"))
 	if res.Outcomes["dropped"] != 1 || len(res.Lines) != 1 {
 		t.Errorf("drop: %+v", res)
