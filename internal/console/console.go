@@ -83,6 +83,7 @@ type console struct {
 	Options
 	boot    string // a random id of this run of the server
 	live    *live
+	began   began
 	pages   chan struct{} // one item for each open stream of events
 	answers chan struct{} // one item for each running answer of several lines
 	can     map[string]bool

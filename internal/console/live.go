@@ -36,11 +36,13 @@ type tick struct {
 	Error  string          `json:"error,omitempty"` // why there is no status
 }
 
+// tick reads the status. Only one tick is read at a time: see live.
 func (c *console) tick(ctx context.Context) tick {
 	t := tick{Boot: c.boot, Now: c.Clock.Now().UTC()}
 	if s, err := c.API.Status(ctx); err != nil {
 		t.Error = errorText(err, reader)
 	} else {
+		c.began.fix(ctx, c.Meter, t.Now, s.Sinks)
 		t.Status = &s
 	}
 	return t
