@@ -19,7 +19,7 @@ import (
 var advice = map[event.Class]struct{ allowed, example string }{
 	event.ClassInt:  {"send 1 to 40 digits, as text or as a number", "12"},
 	event.ClassSeq:  {"send up to 32 hexadecimal digits", "0055AED6DCD90281E5"},
-	event.ClassTime: {"send an RFC 3339 time, or milliseconds since 1970", "2026-11-20T16:00:00Z"},
+	event.ClassTime: {"send an RFC 3339 time or milliseconds since 1970; for days set class: lex", "2026-11-20T16:00:00Z"},
 	event.ClassLSN:  {"send 16/B374D848 or the same as a decimal number", "16/B374D848"},
 	event.ClassLex:  {"send 1 to 64 of 0-9, A-Z, a-z, _ and -", "01JD2V6Y5T3KQ8Z4M7N9P0R1S2"},
 }
@@ -43,7 +43,7 @@ func (r *Rules) judge(sent time.Time, d *Draft) (shard.Version, event.Class, str
 		case NoVersionPosition:
 			v.Field = "position"
 			return bad("the message has neither a version nor a position in a stream: noVersion: position needs records of " +
-				"Kafka or Kinesis, as EventBridge Pipes sends them")
+				"Kafka or Kinesis, sent by EventBridge Pipes")
 		case NoVersionArrival:
 		default:
 			name := v.Field[strings.LastIndexByte(v.Field, '/')+1:] // if Field is a JSON pointer, its last part
@@ -52,7 +52,7 @@ func (r *Rules) judge(sent time.Time, d *Draft) (shard.Version, event.Class, str
 		}
 		parsed, err := shard.TimeVersion(sent)
 		if err != nil {
-			return bad("the time at which the message was sent cannot be a version: %s: %s", err, advice[r.class].allowed)
+			return bad("the sending time cannot be a version: %s: %s", err, advice[r.class].allowed)
 		}
 		return parsed, event.ClassTime, sent.UTC().Format(time.RFC3339Nano), nil
 	case gjson.String, gjson.Number:
