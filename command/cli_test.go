@@ -269,6 +269,36 @@ func TestUsageErrorsSayWhatToWrite(t *testing.T) {
 	}
 }
 
+// Two edits of one day share a version that is only a day. The user learns it before the edit is
+// lost, when it is sent, and from explain.
+func TestAVersionThatIsOnlyADayIsNamed(t *testing.T) {
+	const day = "2026-03-20"
+	path := write(t, "sources: {recipes: {kind: native, class: lex}}", "defaultSource: recipes")
+	first, second := put("soup", day, `{"title":"Soup"}`), put("soup", day, `{"title":"Leek soup"}`)
+	const warning = "warning: version 2026-03-20 is only a day, so it cannot order two edits of that day"
+	lull(t, first, "config", "check", path, "--message", "-").want(t, "config check", exitOK, warning)
+	s := start(t, nil, "--config", path, "--speed", "100")
+	t.Setenv(devEnv, s.url)
+	if a := lull(t, first+"\n"+second, "publish"); !strings.Contains(a.errors, warning) {
+		t.Errorf("publish: got %+v, want %q", a, warning)
+	}
+	lull(t, "", "wait", "content#soup", "--version", day).want(t, "wait", exitOK, "")
+	lull(t, "", "explain", "content#soup").want(t, "explain", exitOK,
+		"But another event has the same version and other content, and lull refused it")
+	later := put("pie", "20260320T080000Z", `{}`)
+	if a := lull(t, later, "publish"); strings.Contains(a.errors, "warning") {
+		t.Errorf("a version with a time: got %+v, want no warning", a)
+	}
+}
+
+func TestPublishUncheckedSendsWhatBreaksTheContract(t *testing.T) {
+	s := start(t, nil)
+	t.Setenv(devEnv, s.url)
+	broken := `{"type":"doc.changed","subject":"a"}`
+	lull(t, broken, "publish").want(t, "checked", exitRefused, "refused: message 1", "--unchecked sends it")
+	lull(t, broken, "publish", "--unchecked").want(t, "unchecked", exitOK, "1 messages with 1 events sent, 0 refused")
+}
+
 // Without a file and with nothing on standard input, publish was probably meant otherwise. An empty
 // file, or - for standard input, is fine: a script may have nothing to send.
 func TestPublishSaysThatItsInputIsEmpty(t *testing.T) {

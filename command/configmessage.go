@@ -57,6 +57,7 @@ type sampledEvent struct {
 	Skip     string          `json:"skip,omitempty"`
 	Reason   string          `json:"reason,omitempty"` // the reason of the dead letter
 	Problem  string          `json:"problem,omitempty"`
+	Warning  string          `json:"warning,omitempty"`
 }
 
 // samples decodes the messages of a file, a folder or standard input by the settings.
@@ -139,6 +140,7 @@ func sampled(set *source.Set, m queue.Message, r event.Result) sampledEvent {
 	}
 	s := sampledEvent{
 		Op: string(e.Op), Key: string(e.Doc), Version: e.Version, Class: e.Class.String(), Ref: e.DataRef,
+		Warning: coarse(e.Version),
 	}
 	if e.Op == event.Delete || e.DataRef != "" {
 		return s
@@ -150,6 +152,20 @@ func sampled(set *source.Set, m queue.Message, r event.Result) sampledEvent {
 	}
 	s.Document = document
 	return s
+}
+
+// coarse returns a warning if a version is only a day, such as 2026-11-20. It is empty for other
+// versions.
+func coarse(version string) string {
+	day, err := time.Parse(time.DateOnly, version)
+	if err != nil {
+		day, err = time.Parse(time.RFC3339Nano, version)
+	}
+	if h, m, s := day.Clock(); err != nil || h+m+s+day.Nanosecond() > 0 {
+		return ""
+	}
+	return fmt.Sprintf("version %s is only a day, so it cannot order two edits of that day: lull keeps one of them, and "+
+		"refuses the other. Send a time with seconds, or a counter. Otherwise the event time decides (json.time)", version)
 }
 
 // problemOf returns the error with its field. It leaves out the reason, which has its own column.
@@ -199,6 +215,9 @@ func (s sample) show(w io.Writer, i int) {
 			terminal.Printf(w, "  skipped: %s\n", e.Skip)
 		default:
 			terminal.Printf(w, "  %s %s, version %s of class %s, to sink %s, lane %s\n", e.Op, e.Key, e.Version, e.Class, to, s.Lane)
+		}
+		if e.Warning != "" {
+			terminal.Printf(w, "  %s: %s\n", terminal.Styled{Style: terminal.Yellow, Text: "warning"}, e.Warning)
 		}
 		switch {
 		case e.Ref != "":

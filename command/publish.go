@@ -22,13 +22,14 @@ import (
 
 func publishCommand(std *streams, t *target) *cobra.Command {
 	var source, lane, group, collection string
-	var example bool
+	var example, unchecked bool
 	return define(&cobra.Command{
 		Use:   "publish [FILE|DIR|-]",
 		Short: "Send messages to the queues that their events belong to",
 		Long: "Sends NDJSON (a file, also with gzip, or standard input), or the *.json of a folder, one message each. A file NAME.json " +
 			"may hold one message on several lines. A message " +
-			"that breaks the contract is refused and named on standard error; the others are sent. Timed " +
+			"that breaks the contract is refused and named on standard error; the others are sent. --unchecked sends it " +
+			"too, as a sender outside lull would, and it becomes a dead letter. Timed " +
 			"messages ({\"after_ms\", \"attributes\", \"body\"}) are sent at once.\n\n" +
 			"With --example it sends one document of its own, in the form that the settings decode, and prints the " +
 			"message and what to ask next. It needs no file.",
@@ -57,12 +58,20 @@ func publishCommand(std *streams, t *target) *cobra.Command {
 				return usage(err)
 			}
 			defer in.Close()
-			total, err := publishAll(c.Context(), api, in, lane, source, group)
+			total, warning, err := publishAll(c.Context(), api, in, source, group, operate.Publication{
+				Lane: flight.Lane(lane), Unchecked: unchecked,
+			})
 			if err == nil && !named && total.Messages+len(total.Refused) == 0 {
 				return usagef("standard input is empty: name a FILE, or pipe messages into it, one in each line; " +
 					"--example sends one to try")
 			}
 			refusals(std.err, total)
+			if len(total.Refused) > 0 && !unchecked {
+				terminal.Printf(std.err, "--unchecked sends it too, if it only breaks the contract: it becomes a dead letter\n")
+			}
+			if warning != "" {
+				terminal.Printf(std.err, "warning: %s\n", warning)
+			}
 			printed := std.print(total, func(w io.Writer) {
 				terminal.Printf(w, "%d messages with %d events sent, %d refused\n", total.Messages, total.Events,
 					len(total.Refused))
@@ -78,6 +87,7 @@ func publishCommand(std *streams, t *target) *cobra.Command {
 	},
 		flag("source", &source, "`NAME` of the source that decodes the messages (the attribute lull-source)"),
 		flag("example", &example, "send one document as an example, in the form of --source"),
+		flag("unchecked", &unchecked, "also send messages that break the contract: they become dead letters"),
 		flag("collection", &collection, "with --example: its collection `NAME`; without it the source's"),
 		laneFlag(&lane, "`LANE`, live or bulk; without it live, and bulk for resyncs"),
 		groupFlag(&group),
@@ -165,19 +175,24 @@ func groupFlag(group *string) option {
 	})
 }
 
-// publishAll sends an input in batches.
-func publishAll(ctx context.Context, api operate.API, in feed.Input, lane, source, group string) (
-	total operate.Published, err error,
+// publishAll sends an input in batches, as p says. The warning is about the first version that is
+// only a day.
+func publishAll(ctx context.Context, api operate.API, in feed.Input, source, group string, p operate.Publication) (
+	total operate.Published, warning string, err error,
 ) {
 	read := 0
 	err = feed.Batches(ctx, in, operate.PublishBatch, func(batch []queue.Outgoing) error {
 		for i := range batch {
 			feed.Mark(&batch[i], source, group)
 		}
-		done, err := api.Publish(ctx, operate.Publication{Messages: batch, Lane: flight.Lane(lane)})
+		p.Messages = batch
+		done, err := api.Publish(ctx, p)
 		total.Messages += done.Messages
 		total.Events += done.Events
 		total.Parts = addParts(total.Parts, done.Parts)
+		for _, e := range done.Sent {
+			warning = cmp.Or(warning, coarse(e.Version))
+		}
 		for _, r := range done.Refused {
 			total.Refused = append(total.Refused, operate.Refusal{Message: read + r.Message + 1, Why: r.Why})
 		}
@@ -187,5 +202,5 @@ func publishAll(ctx context.Context, api operate.API, in feed.Input, lane, sourc
 		}
 		return nil
 	})
-	return total, err
+	return total, warning, err
 }

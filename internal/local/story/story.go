@@ -63,8 +63,12 @@ var lines = map[journal.Step]line{
 	journal.Held: {
 		"HOLD", "message kept in SQS, invisible, until its version is written or superseded; due in {until}",
 	},
-	journal.Stale:        {"STALE", "a newer version is already committed: message deleted, nothing is written"},
-	sameStale:            {"STALE", "{detail}: message deleted, nothing is written"},
+	journal.Stale: {"STALE", "a newer version is already committed: message deleted, nothing is written"},
+	sameStale:     {"STALE", "{detail}: message deleted, nothing is written"},
+	journal.Conflict: {
+		"CONFLICT", "another event has the same version and other content: only one of them is written, that with the " +
+			"later event time, then the greater digest",
+	},
 	journal.Duplicate:    {"DUPLICATE", "the same version is already committed: message deleted"},
 	journal.AlreadyDead:  {"PARKED", "the dead letter of this version is already parked: message deleted"},
 	journal.DeadLettered: {"DEAD", "dead letter: {detail}"},

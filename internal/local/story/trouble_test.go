@@ -22,6 +22,7 @@ func TestTroubleOfASinkIsToldOnceWithItsReason(t *testing.T) {
 	for _, n := range []journal.Note{
 		written, pinged,
 		{Step: journal.Admitted},
+		{Step: journal.Conflict, Doc: "content#a"}, {Step: journal.Conflict, Doc: "content#b"},
 		opened("throttled: unreachable"), pinged, opened("throttled: unreachable"),
 		configured, opened("configuration: undefined_column\x1b[31m"), configured, written, written,
 		opened("throttled: unreachable"),
@@ -31,7 +32,8 @@ func TestTroubleOfASinkIsToldOnceWithItsReason(t *testing.T) {
 	}
 	got := out.String()
 	for text, want := range map[string]int{
-		"unreachable": 2, "undefined_column": 1, "answers again": 1, "no such column": 1, "\n": 5, "\x1b": 0, "ADMIT": 0,
+		"unreachable": 2, "undefined_column": 1, "answers again": 1, "no such column": 1, "\n": 6, "\x1b": 0, "ADMIT": 0,
+		"CONFLICT  content#a": 1, "content#b": 0,
 	} {
 		if n := strings.Count(got, text); n != want {
 			t.Errorf("%q is there %d times, want %d: %s", text, n, want, got)

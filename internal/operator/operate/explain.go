@@ -147,6 +147,7 @@ func (o *explainer) explain(ctx context.Context, key shard.DocID) (x Explanation
 			return x, fmt.Errorf("read its history: %w", err)
 		}
 	}
+	e.decisions = x.Decisions
 	x.State, x.Sentence = e.verdict()
 	x.Listed, x.Wait = e.listed(), e.wait(x.State)
 	x.Known = x.State != StateNobody

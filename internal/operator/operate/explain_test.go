@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -259,6 +260,33 @@ func TestTheSentenceSaysWhyADocumentIsAsFreshAsItIs(t *testing.T) {
 				if again, _ := e.verdict(); again != state {
 					t.Errorf("without the sink it is %s, with it %s", again, state)
 				}
+			}
+		})
+	}
+}
+
+// A user who edits a document twice under one version must learn that one edit is lost.
+func TestTheSentenceNamesAnEventOfTheSameVersion(t *testing.T) {
+	t.Parallel()
+	const lost = "But another event has the same version and other content, and lull refused it"
+	for name, tt := range map[string]struct {
+		decided journal.Step
+		version string
+		want    bool
+	}{
+		"the committed version": {journal.Conflict, "3", true},
+		"an earlier version":    {journal.Conflict, "2", false},
+		"a redelivery":          {journal.Duplicate, "3", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := evidence{
+				row:       shard.Row{Doc: "content#a", Committed: key(t, 3), CommittedOp: shard.Put},
+				sink:      sinkAnswer{found: true, key: key(t, 3), version: "3", bytes: shard.BytesSame},
+				decisions: []Decision{{Decided: tt.decided, Version: tt.version}},
+			}
+			if state, got := e.verdict(); state != StateFresh || strings.Contains(got, lost) != tt.want {
+				t.Errorf("got %s: %s, want the lost event named: %v", state, got, tt.want)
 			}
 		})
 	}

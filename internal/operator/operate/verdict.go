@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
@@ -30,6 +31,7 @@ type evidence struct {
 	patience    time.Duration // how late the turn of a flight may be
 	ceiling     int64         // maxDocumentsPerSecond in thousandths, 0 for no limit
 	collection  shard.Collection
+	decisions   []Decision // the latest ones; none if the stack keeps none
 }
 
 // sinkAnswer is the answer of a sink about a document.
@@ -106,6 +108,10 @@ func (e *evidence) verdict() (State, string) {
 		decide = e.rowless
 	}
 	state, text := decide(listed)
+	if state == StateFresh && e.conflicted() {
+		text += " But another event has the same version and other content, and lull refused it: the later event time " +
+			"wins, then the greater digest. If the wrong content won, publish the document with a greater version."
+	}
 	if (e.away || e.health.PausedAt != 0) && e.undecoded > 0 {
 		// Messages that are not decoded may be about any document.
 		why := "the sink is away for long"
@@ -124,6 +130,14 @@ func (e *evidence) verdict() (State, string) {
 		text += fmt.Sprintf(" But %s: one of the %d messages in its queues may be about it.", e.cameBack(), e.undecoded)
 	}
 	return state, text
+}
+
+// conflicted reports whether the decisions know another event with the committed version and other
+// content.
+func (e *evidence) conflicted() bool {
+	return slices.ContainsFunc(e.decisions, func(d Decision) bool {
+		return d.Decided == journal.Conflict && d.Version == e.row.Committed.VersionText()
+	})
 }
 
 // cameBack says until when the sink was away, and by when its messages are received again.
