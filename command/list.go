@@ -44,7 +44,7 @@ func listCommand(std *streams, t *target) *cobra.Command {
 		RunE: question(std, t, ask, showDocuments),
 	}, ends{
 		exitOK: "they were listed, even if there are none", exitFailed: "the stack did not answer",
-		exitUsage: "usage or settings, or an unknown state",
+		exitUsage: "usage or settings, or an unknown state or collection",
 	},
 		flag("state", (*string)(&f.State), "only documents in this `STATE`: "+strings.Join(listedStates(), ", ")),
 		flag("collection", (*string)(&f.Collection), "only documents of this collection `NAME`"),

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -113,10 +112,8 @@ func (o *catalog) Documents(ctx context.Context, f DocumentFilter) (DocumentPage
 	if err := l.list(ctx); err != nil {
 		return l.page, err
 	}
-	if known := slices.Sorted(maps.Keys(l.o.Config.Collections)); f.Collection != "" && f.Cursor == "" &&
-		len(l.page.Documents) == 0 && len(known) > 0 && !slices.Contains(known, string(f.Collection)) {
-		l.page.Notes = append(l.page.Notes, fmt.Sprintf("The settings name no collection %q. They name %s.",
-			f.Collection, strings.Join(known, ", ")))
+	if unknown := o.unknown(f.Collection); unknown != "" && f.Cursor == "" && len(l.page.Documents) == 0 {
+		return l.page, inputf("collection: %s", unknown)
 	}
 	if err := l.hold(ctx); err != nil {
 		return l.page, err

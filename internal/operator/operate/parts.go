@@ -62,6 +62,16 @@ func (o *layout) rows(key shard.DocID) ([]shard.DocID, error) {
 	return []shard.DocID{o.row(key)}, nil
 }
 
+// unknown says that the settings list collections, but not this one. It is empty if they do not, or if
+// the collection is empty.
+func (o *layout) unknown(c shard.Collection) string {
+	known := slices.Sorted(maps.Keys(o.Config.Collections))
+	if c == "" || len(known) == 0 || slices.Contains(known, string(c)) {
+		return ""
+	}
+	return fmt.Sprintf("the settings name no collection %q, they name %s", c, strings.Join(known, ", "))
+}
+
 // sinkOf returns the wanted sink of a collection. If wanted is empty, the collection must have only
 // one.
 func (o *layout) sinkOf(c shard.Collection, wanted string) (string, error) {

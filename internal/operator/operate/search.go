@@ -58,6 +58,9 @@ func (o *documents) Get(ctx context.Context, key shard.DocID) (Document, error) 
 func (o *documents) missing(ctx context.Context, row shard.DocID) string {
 	rows, err := o.Shards.Read(ctx, []shard.DocID{row}, shard.Eventual)
 	if err != nil || !rows[0].Exists() {
+		if unknown := o.unknown(row.Collection()); unknown != "" {
+			return ": " + unknown
+		}
 		return ""
 	}
 	r := rows[0]
