@@ -11,6 +11,14 @@ const ms = (t) => new Date(t).getTime();
 
 function sinkProblem(k) {
   const cause = k.cause ? `Last reason: ${k.cause}.` : "";
+  if (k.pause && k.open) {
+    return {
+      level: "bad", title: `Sink ${k.sink} is unhealthy, and paused by ${k.pause.by}`, since: k.since, about: true, page: "sink-down", sink: k.sink, paused: true,
+      cause: `${k.pause.why ? `Reason of the pause: ${k.pause.why}. ` : ""}${cause}`,
+      does: "Keeps every message in the queue, writes nothing, and does not ask the sink while it is paused.",
+      you: `Check that the sink runs and can be reached, and resume it before ${fmt.clock(k.pause.dead_from)}: from then on its messages become dead letters.`,
+    };
+  }
   if (k.pause) {
     return {
       level: "warn", title: `Sink ${k.sink} is paused by ${k.pause.by}`, since: k.pause.since, cause: k.pause.why ? `Reason: ${k.pause.why}.` : "", sink: k.sink, paused: true,
@@ -56,7 +64,7 @@ export function problems(tick) {
     if (e.away) all.push({ level: "bad", title: `The service that enriches ${e.collection} is away`, page: "enricher-away", does: `Keeps the documents of ${e.collection} waiting, and asks the service again ${fmt.ago(e.away_until)}.` });
   }
   for (const w of s.wrong || []) all.push({ level: "bad", title: "The stack differs from its settings", cause: w });
-  if (isLate(s) && !all.some((p) => p?.sink && p.level === "bad")) {
+  if (isLate(s) && !all.some((p) => p?.sink && (p.level === "bad" || p.paused))) {
     all.push({ level: "bad", title: "Documents are late", since: s.flow.oldest_at, page: "live-age", does: "Tries each message again when its visibility ends." });
   }
   if (s.dead_letters) {

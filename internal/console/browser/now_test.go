@@ -69,6 +69,38 @@ func TestAnOutageIsTheFirstThingThatTheConsoleShows(t *testing.T) {
 	p.quiet()
 }
 
+// If an operator pauses a sink that is away, the page shows one problem, which says both. A paused
+// sink explains why documents are late.
+func TestAPauseDoesNotHideAnOutage(t *testing.T) {
+	t.Parallel()
+	s := start(t, "")
+	w := wireTo(t, s.address)
+	p := open(t, strings.TrimPrefix(w.URL, "http://"))
+	p.load("")
+	boot := bootOf(p)
+	for _, tt := range []struct{ open, level, title, not string }{
+		{
+			`"open":true,"since":"2026-01-02T03:00:48Z","open_until":"2026-01-02T03:05:05Z","cause":"no_connection",`,
+			"bad", "Sink search is unhealthy, and paused by an operator", "asks the sink again",
+		},
+		{"", "warn", "Sink search is paused by an operator", "unhealthy"},
+	} {
+		w.status.Store(fmt.Sprintf(`"boot":%q,"status":{"queues":[],"sinks":[{"sink":"search",%s`, boot, tt.open) +
+			`"pause":{"since":"2026-01-02T03:03:00Z","by":"an operator","why":"an upgrade","dead_from":"2026-01-03T03:03:00Z"}}],` +
+			`"flow":{"span_ns":60000000000,"oldest_at":"2026-01-02T03:00:42Z","promise_ns":9000000000,"late_ns":34000000000}}`)
+		p.load("#/now")
+		p.shows(tt.title)
+		p.shows("an upgrade")
+		alerts := value[[]string](p, `[...document.querySelectorAll(".alert")].map((e) => e.innerText)`)
+		if len(alerts) != 1 || !strings.Contains(alerts[0], "rites nothing") || strings.Contains(alerts[0], tt.not) {
+			t.Errorf("the problems are %q", alerts)
+		}
+		p.until(`document.querySelector(".alert.` + tt.level + ` button")?.innerText === "Resume…"`)
+		p.accessible(tt.title)
+	}
+	p.quiet()
+}
+
 // measured is a script that answers the requests of the view Now. The answer has two bursts with a
 // gap between them, an outage in the second burst, and only dead events in the last step.
 const measured = `(() => {
