@@ -62,8 +62,8 @@ func (o *layout) rows(key shard.DocID) ([]shard.DocID, error) {
 	return []shard.DocID{o.row(key)}, nil
 }
 
-// unknown says that the settings list collections, but not this one. It is empty if they do not, or if
-// the collection is empty.
+// unknown says that the settings list collections, but not this one. It is empty if they do not,
+// or if the collection is empty.
 func (o *layout) unknown(c shard.Collection) string {
 	known := slices.Sorted(maps.Keys(o.Config.Collections))
 	if c == "" || len(known) == 0 || slices.Contains(known, string(c)) {
