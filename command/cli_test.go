@@ -299,6 +299,18 @@ func TestPublishUncheckedSendsWhatBreaksTheContract(t *testing.T) {
 	lull(t, broken, "publish", "--unchecked").want(t, "unchecked", exitOK, "1 messages with 1 events sent, 0 refused")
 }
 
+// One mistake of the user is one line, however many messages have it.
+func TestPublishSaysAReasonOnce(t *testing.T) {
+	s := start(t, nil)
+	t.Setenv(devEnv, s.url)
+	a := lull(t, strings.Repeat(put("a", "1", "{}")+"\n", 20), "publish", "--source", "recipies")
+	a.want(t, "a misspelt source", exitRefused, `refused: message 1 and 19 more: contract: lull-source: "recipies"`)
+	if n := strings.Count(a.errors, "recipies"); n != 1 {
+		t.Errorf("the reason is there %d times: %s", n, a.errors)
+	}
+	lull(t, "", "dead", "show", "123").want(t, "no dead letter", exitMissing, "`lull dead list` names those that there are")
+}
+
 // Without a file and with nothing on standard input, publish was probably meant otherwise. An empty
 // file, or - for standard input, is fine: a script may have nothing to send.
 func TestPublishSaysThatItsInputIsEmpty(t *testing.T) {

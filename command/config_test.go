@@ -197,6 +197,13 @@ func alarming(t *testing.T, code exitCode, a answer, says ...string) {
 	}
 }
 
+func TestAMisspeltSettingIsOneFault(t *testing.T) {
+	t.Parallel()
+	path := write(t, "sinks: {search: {kind: opensearch, indx: x, url: 'https://search.example.org'}}")
+	alarming(t, exitUsage, lull(t, "", "config", "check", path), "did you mean sinks.search.index?")
+	lull(t, "", "config", "check", path).want(t, "no fault follows", exitUsage, path+" has 1 fault")
+}
+
 func TestConfigCheckSaysWhichRuleTakesAMessage(t *testing.T) {
 	t.Parallel()
 	path := write(t, `

@@ -71,7 +71,7 @@ func TestDevRefusesWhatIsWrongBeforeItReadsAnything(t *testing.T) {
 		{
 			"a missing settings file",
 			[]string{"--config", filepath.Join(dir, "missing.yaml")},
-			[]string{"--config", "missing.yaml"},
+			[]string{"--config", "missing.yaml", "correct the path, or write new settings with `lull new`"},
 		},
 		{
 			"an unknown setting",
@@ -89,7 +89,13 @@ func TestDevRefusesWhatIsWrongBeforeItReadsAnything(t *testing.T) {
 			"govuk",
 		}, []string{"names no such source"}},
 		{"a bad collection", []string{"--collection", "No"}, []string{"--collection", `"No"`}},
-		{"missing events", []string{"--events", filepath.Join(dir, "missing.ndjson")}, []string{"missing.ndjson"}},
+		{"missing events", []string{"--events", filepath.Join(dir, "missing.ndjson")}, []string{
+			"missing.ndjson", "name a file of messages",
+		}},
+		{
+			"a tab", []string{"--config", file("tab.yaml", "sinks:\n\tsearch: {kind: bleve}\n")},
+			[]string{"line 2: a tab cannot indent YAML: use spaces"},
+		},
 		{"a folder without events", []string{"--events", theirs}, []string{"*.json"}},
 		{"a foreign folder", []string{"--data", theirs}, []string{"--data", "theirs"}},
 		{"a file for a folder", []string{"--data", file("file", "")}, []string{"--data", "is a file"}},
@@ -100,7 +106,9 @@ func TestDevRefusesWhatIsWrongBeforeItReadsAnything(t *testing.T) {
 			[]string{"--data", "theirs"},
 		},
 		{"no address", []string{"--sink", "elsewhere"}, []string{"elsewhere", "address"}},
-		{"a sink that does not answer", []string{"--sink", unreachable}, []string{"--sink " + unreachable, "refused"}},
+		{"a sink that does not answer", []string{"--sink", unreachable}, []string{
+			"--sink " + unreachable, "refused", "start the engine there, or correct the address",
+		}},
 		{
 			"settings whose sink does not answer",
 			[]string{"--config", file("away.yaml", "sinks: {search: {kind: opensearch, url: '"+unreachable+"', index: i}}\n")},

@@ -142,10 +142,21 @@ func publishExample(ctx context.Context, std *streams, api operate.API, lane, gr
 	}))
 }
 
-// refusals prints the messages that were refused.
+// refusals prints the messages that were refused. It says a reason once, with the first message and
+// the number of messages.
 func refusals(w io.Writer, p operate.Published) {
+	count := map[string]int{}
 	for _, r := range p.Refused {
-		terminal.Printf(w, "refused: message %d: %s\n", r.Message, r.Why)
+		count[r.Why]++
+	}
+	for _, r := range p.Refused {
+		switch n := count[r.Why]; {
+		case n == 1:
+			terminal.Printf(w, "refused: message %d: %s\n", r.Message, r.Why)
+		case n > 1:
+			terminal.Printf(w, "refused: message %d and %d more: %s\n", r.Message, n-1, r.Why)
+		}
+		count[r.Why] = 0
 	}
 }
 

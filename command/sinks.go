@@ -4,12 +4,14 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/lullhq/lull/internal/aws/enrichers"
@@ -156,6 +158,8 @@ func sinkError(cfg *config.Config, name string, f *devFlags, err error) error {
 	switch {
 	case kind.InFolder:
 		return fmt.Errorf("--data: %w", err)
+	case own.text != "" && errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("--sink %s: %w: start the engine there, or correct the address", own.text, err)
 	case own.text != "":
 		return fmt.Errorf("--sink %s: %w", own.text, err)
 	}

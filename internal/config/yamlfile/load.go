@@ -3,7 +3,11 @@
 package yamlfile
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
 
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/config/tree"
@@ -26,7 +30,21 @@ func decode(text []byte, kinds config.Kinds) (config.Config, config.Lines, error
 	lines := config.LinesOf(root)
 	c, err := config.DecodeAs(root, kinds)
 	lines.Locate(err)
-	return c, lines, err
+	return c, lines, withoutFollowUps(err)
+}
+
+// withoutFollowUps removes the fault that a setting is missing if another fault says that its name
+// is misspelt.
+func withoutFollowUps(err error) error {
+	all := config.Faults(err)
+	follows := func(e error) bool {
+		var f *config.Fault
+		return errors.As(e, &f) && f.Value == "" && strings.HasPrefix(f.Problem, "is missing") &&
+			slices.ContainsFunc(all, func(other *config.Fault) bool {
+				return other.Fix == "did you mean "+f.Setting+"?"
+			})
+	}
+	return errors.Join(slices.DeleteFunc(config.Apart(err), follows)...)
 }
 
 // Check reads settings from a file and validates them. A fault has the line of its setting if the
@@ -56,6 +74,9 @@ func Load(path string) (config.Config, error) {
 
 func load(path string, kinds config.Kinds) (config.Config, config.Lines, error) {
 	text, err := tree.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w: correct the path, or write new settings with `lull new`", err)
+	}
 	if err != nil {
 		return config.Config{}, nil, err
 	}

@@ -5,6 +5,7 @@ package yamlfile
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
@@ -104,7 +105,11 @@ func syntaxError(err error) error {
 	if t := syntax.GetToken(); t != nil && t.Position != nil {
 		at = t.Position.Line
 	}
-	return &tree.SyntaxError{Line: at, Err: errors.New(syntax.GetMessage())}
+	message := syntax.GetMessage()
+	if strings.Contains(message, `'\t'`) || strings.Contains(message, "'\t'") {
+		message = "a tab cannot indent YAML: use spaces"
+	}
+	return &tree.SyntaxError{Line: at, Err: errors.New(message)}
 }
 
 func line(n ast.Node) int {

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
@@ -185,6 +186,9 @@ func Open(path string, in io.Reader) (Input, error) {
 		return newLines("standard input", io.NopCloser(in), true), nil
 	}
 	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w: name a file of messages or a folder, or - for standard input", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open events: %w", err)
 	}

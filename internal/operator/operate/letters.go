@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -199,7 +200,10 @@ func (o *letters) LetterGroups(ctx context.Context, f LetterFilter) (LetterGroup
 func (o *letters) Letter(ctx context.Context, id string) (Letter, error) {
 	full, err := o.redrives.Show(ctx, id)
 	if err != nil {
-		return Letter{}, kind(err)
+		if err = kind(err); errors.Is(err, ErrNotFound) {
+			err = fmt.Errorf("%w: `lull dead list` names those that there are", err)
+		}
+		return Letter{}, err
 	}
 	l := asLetter(full.Facts)
 	l.Body, l.Attributes = full.Body, full.Attributes
