@@ -48,6 +48,20 @@ func (s *templates) got(t *testing.T, names ...string) {
 	}
 }
 
+// PostgreSQL has no index templates, and lull creates its tables by itself.
+func TestDevSaysWhetherASinkNeedsThePreparation(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[string]string{
+		"postgres":   "sink search needs no preparation: lull creates a missing table",
+		"typesense":  "sink search needs no preparation: lull creates a missing table or collection",
+		"opensearch": "sink search was not prepared, for example with an index template",
+	} {
+		if got := unprepared("search", kind); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: got %q, want %q", kind, got, want)
+		}
+	}
+}
+
 func TestDevPreparesASinkOnlyWhereAsked(t *testing.T) {
 	t.Parallel()
 	var unasked, asked templates
