@@ -197,6 +197,13 @@ func alarming(t *testing.T, code exitCode, a answer, says ...string) {
 	}
 }
 
+func TestConfigCheckSaysWhyOnlyDevRunsSettings(t *testing.T) {
+	t.Parallel()
+	path := write(t, "sinks: {search: {kind: opensearch, index: 'lull-{collection}', url: 'https://search.example.org'}}")
+	lull(t, "", "config", "check", path).want(t, "an example's address", exitOK,
+		"Only `lull dev` runs these settings: sinks.search.url (https://search.example.org): is an example address")
+}
+
 func TestAMisspeltSettingIsOneFault(t *testing.T) {
 	t.Parallel()
 	path := write(t, "sinks: {search: {kind: opensearch, indx: x, url: 'https://search.example.org'}}")

@@ -47,6 +47,7 @@ type checked struct {
 	OK         bool              `json:"ok"`
 	Deployable bool              `json:"deployable"`
 	Faults     []faultLine       `json:"faults"`
+	Why        string            `json:"why,omitempty"`       // the first reason why they are not deployable
 	Unchecked  []config.Unlinked `json:"unchecked,omitempty"` // not checked, because their kinds are not linked
 	Follows    []config.Value    `json:"follows,omitempty"`
 	Idle       float64           `json:"idle_dollars_a_month,omitempty"`
@@ -123,6 +124,9 @@ func checkSettings(ctx context.Context, std *streams, path string, deploy bool, 
 		undeployable := errors.Join(cfg.ValidateDeployed(), cfg.Placeholders())
 		answer.Unchecked = cfg.Unlinked()
 		answer.Deployable = undeployable == nil
+		if !answer.Deployable {
+			answer.Why = config.Apart(undeployable)[0].Error()
+		}
 		if lines.Locate(undeployable); deploy && undeployable != nil {
 			answer.OK, answer.Faults = false, faultLines(undeployable)
 		}
@@ -220,6 +224,6 @@ func (k checked) show(w io.Writer, cfg *config.Config) {
 	case len(k.Unchecked) > 0:
 		fmt.Fprintln(w, "Whether these settings can be deployed depends on the kinds that were not checked.")
 	case !k.Deployable:
-		fmt.Fprintln(w, "Only `lull dev` runs these settings: --deploy says why they cannot be deployed.")
+		terminal.Printf(w, "Only `lull dev` runs these settings: %s.\n--deploy names everything that a deploy needs.\n", k.Why)
 	}
 }
