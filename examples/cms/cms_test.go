@@ -145,6 +145,19 @@ func (b browser) until(path, what string, ok func(page string) bool) {
 	}
 }
 
+// A taken port ends the program at once, and the error names the flag.
+func TestATakenPortNamesTheFlag(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	err = run(t.Context(), []string{"-listen", taken.Addr().String(), "-database", filepath.Join(t.TempDir(), "cms.db")})
+	if err == nil || !strings.Contains(err.Error(), "choose another address, such as -listen 127.0.0.1:8081") {
+		t.Errorf("got %v, want the flag to change", err)
+	}
+}
+
 func TestASavedArticleIsFoundUntilItIsDeleted(t *testing.T) {
 	lull := freeAddress(t)
 	startLull(t, lull, t.TempDir())

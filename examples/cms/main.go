@@ -43,15 +43,20 @@ func run(ctx context.Context, args []string) error {
 	defer db.close()
 	api := &client{url: strings.TrimSuffix(*lull, "/"), http: &http.Client{Timeout: 10 * time.Second}}
 	r := newRelay(db, api)
+	ctx, end := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() { r.run(ctx) })
 	defer running.Wait()
+	defer end()
 
 	server := &http.Server{Addr: *at, ReadTimeout: time.Minute, ReadHeaderTimeout: 5 * time.Second, Handler: newSite(db, r, api)}
 	stopped := context.AfterFunc(ctx, func() { _ = server.Shutdown(context.WithoutCancel(ctx)) })
 	defer stopped()
 	fmt.Fprintf(os.Stderr, "cms: write at http://%s and search at http://%s/search\n", *at, *at)
-	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+	switch err := server.ListenAndServe(); {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("-listen: %w: choose another address, such as -listen 127.0.0.1:8081", err)
+	case !errors.Is(err, http.ErrServerClosed):
 		return err
 	}
 	return nil
