@@ -26,7 +26,8 @@ import (
 //
 //	GET  /console/send/forms          the forms of messages that the settings decode, and the trials
 //	POST /console/send/write          returns the messages of a trial, and sends nothing
-//	POST /console/send                sends messages, and returns their decoded events
+//	POST /console/send?corrects=      sends messages, and returns their decoded events; with corrects=1, the
+//	                                  message corrects a dead letter, and the answer says whether it is stale
 //	GET  /console/send/states?key=    the states of up to 20 documents, as in `lull explain`
 func (c *console) sendRoutes() routes {
 	if !c.Send {
@@ -237,7 +238,30 @@ func (c *console) send(r *http.Request) (any, error) {
 	for i := range done.Sent {
 		done.Sent[i].Invalid = terminal.Line(done.Sent[i].Invalid)
 	}
-	return done, err
+	answer := struct {
+		operate.Published
+		Stale string `json:"stale,omitempty"` // why the version that corrects a dead letter is never written
+	}{Published: done}
+	if r.FormValue("corrects") != "" && err == nil && len(done.Sent) == 1 && done.Sent[0].Version != "" {
+		answer.Stale, err = c.stale(r.Context(), done.Sent[0])
+	}
+	return answer, err
+}
+
+// stale says why a version that was sent is never written. It is empty if no newer version is
+// committed.
+func (c *console) stale(ctx context.Context, e operate.SentEvent) (string, error) {
+	x, err := c.API.Explain(ctx, e.Key)
+	if err != nil {
+		return "", err
+	}
+	sent, wrong := shard.ParseOrderKey(e.OrderKey)
+	committed, none := shard.ParseOrderKey(x.Committed)
+	if wrong != nil || none != nil || sent >= committed {
+		return "", nil
+	}
+	return fmt.Sprintf("Version %s is STALE, and is never written: version %s of %s is committed, and is newer.",
+		terminal.Line(e.Version), terminal.Line(x.Version), e.Key), nil
 }
 
 // sendStates returns the states of several documents. It explains one document after another.

@@ -213,3 +213,25 @@ func TestWhatIsSentIsBoundedCheckedAndNamed(t *testing.T) {
 		t.Errorf("about says %s, though nothing may be sent", w.Body)
 	}
 }
+
+// A version that corrects a dead letter and is below the committed one is never written.
+func TestACorrectionBelowTheCommittedVersionIsStale(t *testing.T) {
+	t.Parallel()
+	s := newStack(t)
+	s.fresh("content#a")
+	for version, want := range map[int]string{
+		0: "Version 0 is STALE, and is never written: version 1 of content#a is committed, and is newer.", 2: "",
+	} {
+		body, _ := json.Marshal(event("a", version))
+		for path, corrects := range map[string]bool{"/console/send?corrects=1": true, "/console/send": false} {
+			var got struct {
+				Messages int
+				Stale    string
+			}
+			s.into(&got, path, fmt.Sprintf(`{"messages":[{"body":%s}],"unchecked":true}`, body))
+			if got.Messages != 1 || got.Stale != want && corrects || got.Stale != "" && !corrects {
+				t.Errorf("version %d, corrects %t: %+v, want %q", version, corrects, got, want)
+			}
+		}
+	}
+}

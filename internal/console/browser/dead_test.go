@@ -4,7 +4,10 @@
 
 package browser
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // If a redrive fails again, the console advises against it, and shows the result after it. A
 // correction closes the dead letter when its document is fresh.
@@ -28,8 +31,26 @@ func TestARedriveAndACorrectionAreFollowedToTheirResult(t *testing.T) {
 	p.click("main a.button.primary", "Correct it")
 	p.until(`document.querySelector("#send-closes")?.checked`)
 	p.accessible("a correction")
-	value[bool](p, `(() => { const at = document.querySelector("#send-body-0"); at.value = at.value.replace('"subject"', '"sequence":"1","subject"'); return true; })()`)
+	// An unchanged copy is sent only after a question.
 	p.click("main button", "Send it")
+	p.shows("Nothing was changed in the message")
+	p.accessible("the question")
+	p.click("dialog button", "Cancel")
+	// A corrected version below the committed one is never written, and its dead letter stays.
+	s.publish(put("bad", "101", "It is newer", ""))
+	s.written(1)
+	give := func(version string) {
+		t.Helper()
+		value[bool](p, `(() => { const at = document.querySelector("#send-body-0"); at.value = JSON.stringify({...JSON.parse(at.value), sequence: "`+version+`"}); return true; })()`)
+		p.click("main button", "Send it")
+	}
+	give("90")
+	p.shows("Version 90 is STALE, and is never written: version 101 of content#bad is committed, and is newer. " +
+		"Give the message a newer version, or drop the dead letter. The dead letter stays parked.")
+	if text := p.text("main"); strings.Contains(text, "Everything was sent") {
+		t.Errorf("the page says %q", text)
+	}
+	give("102")
 	p.shows("The document is fresh, and its dead letter is closed.")
 	p.visit("#/dead")
 	p.shows("There are no dead letters")

@@ -51,6 +51,7 @@ type SentEvent struct {
 	Message   int         `json:"message"` // the position of the event's message
 	Key       shard.DocID `json:"key,omitempty"`
 	Version   string      `json:"version,omitempty"`
+	OrderKey  string      `json:"order_key,omitempty"`
 	Operation string      `json:"operation,omitempty"` // put or delete
 	Skip      string      `json:"skip,omitempty"`      // why the source skips the event
 	Invalid   string      `json:"invalid,omitempty"`   // why the event becomes a dead letter
@@ -169,6 +170,7 @@ func sentEvents(message int, results []event.Result) (sent []SentEvent) {
 			e.Key, e.Invalid = r.Invalid.Doc, r.Invalid.Error()
 		case r.Skip == "":
 			e.Key, e.Version, e.Operation = r.Event.Doc, r.Event.Version, string(r.Event.Op)
+			e.OrderKey = r.Event.Key.String()
 		}
 		sent = append(sent, e)
 	}

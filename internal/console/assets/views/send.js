@@ -85,8 +85,9 @@ export default {
 
     root.append(
       el("form", {
-        onsubmit(e) {
+        async onsubmit(e) {
           e.preventDefault();
+          if (fixes && drafts.every((d) => d.at.value === d.body) && !await ctx.confirm("Nothing was changed in the message. A copy of it fails as before, and makes a second dead letter. To send the same message again, redrive its dead letter.", { title: "Send it unchanged?", action: "Send it unchanged" })) return;
           send();
         },
       },
@@ -139,7 +140,7 @@ export default {
       watch();
       const rows = new Map(), states = new Map();
       const log = el("tbody", {}), docs = el("div", {});
-      let due = batch.length, last = ctx.now(), fixed = null;
+      let due = batch.length, last = ctx.now(), fixed = null, stays = ""; // stays says why the dead letter stays
       outcome.replaceChildren(el("h2", { tabindex: "-1", id: "send-sent" }, "What was sent"),
         el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Messages that were sent" },
           el("table", {}, el("thead", {}, el("tr", {}, ["Message", "Sent", "Decoded as"].map((h) => el("th", { scope: "col" }, h)))), log)), docs);
@@ -158,7 +159,7 @@ export default {
 
       async function go(some) {
         try {
-          const done = await ctx.post("/console/send", {
+          const done = await ctx.post(fixes ? "/console/send?corrects=1" : "/console/send", {
             messages: some.map((m) => ({ body: m.body, attributes: m.attributes })), unchecked: true,
           });
           const refused = new Map((done.refused || []).map((r) => [r.message, r.why]));
@@ -168,14 +169,19 @@ export default {
             else tell(m.number, fmt.time(ctx.now()), events.map((e) => el("div", {}, e.invalid ? el("span", { class: "bad" }, `a dead letter: ${e.invalid}`)
               : e.skip ? `skipped: ${e.skip}` : [`${e.operation} `, el("a", { class: "mono", href: ctx.link("documents", { key: e.key }) }, e.key), ` version ${e.version}`])));
             for (const e of events) if (e.key) states.set(e.key, null);
-            if (fixes && events.length === 1 && events[0].version) fixed = { id: fixes, key: events[0].key, version: events[0].version };
+            if (!fixes) return;
+            if (done.stale) stays = `${done.stale} Give the message a newer version, or drop the dead letter.`;
+            else if (refused.has(i)) stays = "The message was not sent.";
+            else if (events.some((e) => e.invalid)) stays = "It was sent, and fails again: there is a second dead letter.";
+            else if (events.length === 1 && events[0].version) fixed = { id: fixes, key: events[0].key, version: events[0].version };
           });
         } catch (e) {
           some.forEach((m) => tell(m.number, "not sent", [el("span", { class: "bad" }, e.message)]));
+          stays = fixes && "The message was not sent.";
         }
         due -= some.length;
         last = ctx.now();
-        said.textContent = due ? `${due === 1 ? "One message is" : `${due} messages are`} still to be sent. You may look at other views, but keep the page open.` : "Everything was sent.";
+        said.textContent = due ? `${due === 1 ? "One message is" : `${due} messages are`} still to be sent. You may look at other views, but keep the page open.` : stays ? `${stays} The dead letter stays parked.` : "Everything was sent.";
         look();
       }
       for (const [after, some] of times) {
@@ -207,6 +213,11 @@ export default {
       let looking = false;
       async function look() {
         const soon = due || ctx.now() - last < form.fresh_ms + 5000; // the message may not have been received yet
+        const now = fixed && states.get(fixed.key);
+        if (!soon && calm.has(now?.state) && now.version !== fixed.version) {
+          said.textContent = `Version ${fixed.version} is not written: ${fixed.key} is ${now.state.replaceAll("_", " ")} with version ${now.version || "none"}. The dead letter stays parked.`;
+          fixed = null;
+        }
         const keys = [...states.keys()].filter((k) => soon || !calm.has(states.get(k)?.state)).slice(0, 20);
         if (left || looking || !keys.length) return;
         looking = true;
