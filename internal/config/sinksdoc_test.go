@@ -24,16 +24,16 @@ For developers who choose where documents go: one page for each kind of sink. Th
 `
 
 const sinksFoot = `
-- **Compares versions:** the engine itself refuses an older version. If it does not, lull's lease
-  alone keeps the order, and is longer by ` + "`applyDelay`" + `.
+- **Compares versions:** the engine itself refuses an older version. If the engine does not, only
+  lull's lease keeps the order, and the lease is longer by ` + "`applyDelay`" + `.
 - ` + "**`unchanged: keep`:**" + ` the kind tells its index from another one of that name, so lull can
   leave out [writes that change
   nothing](../choose-settings.md#is-much-of-it-published-again-without-a-change).
 - lull never hides or changes your own alias, template or index. Package sinktest has a suite for
   it, which every kind passes.
 - **Documents a request:** the default of ` + "`bulkDocuments`" + `.
-- A stack may have several sinks, and ` + "`collections.NAME.sink`" + ` says which one a collection
-  goes to. It may go to [several](../fan-out.md).
+- A stack may have several sinks, and ` + "`collections.NAME.sink`" + ` says which one a collection goes to. A
+  collection may also go to [several sinks](../fan-out.md).
 - Any kind takes a ceiling: ` + "`maxDocumentsPerSecond`" + ` and ` + "`maxConcurrency`" + `
   ([a ceiling](../lifecycles.md#a-ceiling)).
 - [Answers](opensearch.md#answers) says what lull does with each answer of an engine. For your
