@@ -151,6 +151,19 @@ func TestSettingsAndHoursShow(t *testing.T) {
 
 // TestAnArchiveIsOnTheBill: an archive costs one more PUT for each batch, and storage for as long
 // as the settings keep the bodies.
+// At one event a second a million events cost ten times as much as the README says for 500.
+func TestAPageOfASmallLoadSaysWhyItIsExpensive(t *testing.T) {
+	t.Parallel()
+	e := Estimate{Events: 1e6, Load: Load{Rate: 1, Burst: 3, Hours: 24}}
+	const why = "A small load pays more for a million events: alarms, metrics and idle polling"
+	if !strings.Contains(e.String(), why) {
+		t.Errorf("got %s, want %q", e, why)
+	}
+	if e.Load.Rate = 500; strings.Contains(e.String(), why) {
+		t.Errorf("500 events a second: got %s, want no reason", e)
+	}
+}
+
 func TestAnArchiveIsOnTheBill(t *testing.T) {
 	t.Parallel()
 	l := nothing()

@@ -13,6 +13,9 @@ import (
 	"github.com/lullhq/lull/internal/simulation/price"
 )
 
+// smallLoad is the events a second below which a page says why a million events are expensive.
+const smallLoad = 50
+
 // String returns the estimate as a table of at most a hundred columns.
 func (e Estimate) String() string {
 	var b strings.Builder
@@ -49,6 +52,10 @@ func (e Estimate) String() string {
 			e.Ceiling.Requests/e.Events*1e6)
 	}
 	_ = w.Flush() // writing to a Builder never fails
+	if e.Events > 0 && l.Rate < smallLoad {
+		b.WriteString("\nA small load pays more for a million events: alarms, metrics and idle polling cost the same at\n" +
+			"any load, and batches are small.\n")
+	}
 	fmt.Fprintf(&b, "\nList prices, %s; other regions differ. Not in it: free tiers, data transfer, NAT.\n",
 		e.Prices)
 	return trailing.ReplaceAllString(b.String(), "")
