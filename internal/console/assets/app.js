@@ -427,7 +427,10 @@ function confirm(text, { title, action, typed, asked, danger } = {}) {
       el("div", { class: "actions" },
         el("button", { type: "button", onclick: () => dialog.close("no") }, "Cancel"), yes)));
     field?.addEventListener("input", () => { yes.disabled = field.value !== typed; });
+    const leave = () => dialog.close("no");
+    window.addEventListener("hashchange", leave); // the question belongs to the view that asked it
     dialog.addEventListener("close", () => {
+      window.removeEventListener("hashchange", leave);
       dialog.remove();
       resolve(dialog.returnValue === "yes" && (answer ? answer.value.trim() : true));
     });
