@@ -90,8 +90,8 @@ func (r *devRun) greet(cfg *config.Config) {
 		}
 	}
 	if r.listener != nil {
-		terminal.Printf(r.out, "search on http://%s/  (the console; GET /search?q=vienna&field=title, POST /publish)\n",
-			r.listener.Addr())
+		terminal.Printf(r.out, "search on http://%s/  (the console; GET %s, POST /publish)\n", r.listener.Addr(),
+			r.searchExample())
 	}
 	if r.faults {
 		terminal.Printf(r.out, "faults: the standard mix, seed %d\n", r.seed)
@@ -103,6 +103,18 @@ func (r *devRun) greet(cfg *config.Config) {
 				"\"vienna\" again with nothing changed, a delete of \"graz\" and an older put after it. Watch what the rows "+
 				"decide:\n\n")
 	}
+}
+
+// searchExample returns a search that fits the run. Only the demo's documents are known, so other
+// runs get a form to fill in, with a collection of the settings.
+func (r *devRun) searchExample() string {
+	if r.demo {
+		return "/search?q=vienna&field=title"
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.cfg.Collections)) {
+		return "/search?q=WORD&field=FIELD&collection=" + name
+	}
+	return "/search?q=WORD&field=FIELD"
 }
 
 // run plays the input, waits as the flags say, and writes report, dump and data.

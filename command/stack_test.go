@@ -339,6 +339,9 @@ func TestAnUnknownCollectionIsAnErrorWithTheKnownOnes(t *testing.T) {
 	t.Parallel()
 	file := settings(t, "\nsources: {cms: {kind: native}}\ncollections: {content: {}, pages: {}}\ndefaultCollection: content")
 	s := start(t, nil, "--config", file, "--local")
+	if got := s.out.String(); !strings.Contains(got, "GET /search?q=WORD&field=FIELD&collection=content,") {
+		t.Errorf("the start names no search in a collection of the settings: %s", got)
+	}
 	const known = `the settings name no collection "contents", they name content, pages`
 	s.ask("list", "--collection", "contents").want(t, "list", exitUsage, "collection: "+known)
 	s.ask("get", "contents#a").want(t, "get", exitMissing, "not found in sink search: "+known)
