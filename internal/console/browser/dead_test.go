@@ -56,3 +56,29 @@ func TestARedriveAndACorrectionAreFollowedToTheirResult(t *testing.T) {
 	p.shows("There are no dead letters")
 	p.quiet()
 }
+
+// The numbers of the page follow its filter. A part of a key opens no error.
+func TestTheFilterOfDeadLettersHoldsForTheWholePage(t *testing.T) {
+	t.Parallel()
+	s := start(t, `{"type":"doc.changed","subject":"bad","data":{}}`+"\n"+`{"type":"doc.changed","subject":"worse","data":{}}`+"\n")
+	p := open(t, s.address)
+	p.load("#/dead")
+	p.shows("A redrive fails again for 2 version_invalid")
+	filter := func(key string) {
+		t.Helper()
+		p.until(`Boolean(document.querySelector("#dead-key"))`)
+		value[bool](p, `(() => { const at = document.querySelector("#dead-key"); at.value = `+quote(key)+`; at.dispatchEvent(new Event("input")); return true; })()`)
+		p.click("main button", "Filter")
+	}
+	filter("content#worse")
+	p.shows("A redrive fails again for 1 version_invalid")
+	p.shows("1 passes the filter")
+	p.until(`document.querySelectorAll("main tbody tr").length === 1`)
+	filter("wor")
+	p.until(`document.querySelector("#dead-key")?.validationMessage.includes("the whole key") ||
+		document.querySelector("main").innerText.includes("No dead letter passes the filter")`)
+	if text := p.text("main"); strings.Contains(text, "no such dead letter") {
+		t.Errorf("the page says %q", text)
+	}
+	p.quiet()
+}

@@ -51,11 +51,12 @@ async function list(root, ctx) {
 
   async function refresh() {
     const all = await ctx.get("/console/dead/groups");
+    const own = filtered ? await ctx.get("/console/dead/groups", filter) : all;
     parked = all.groups.reduce((n, g) => n + g.parked, 0);
-    fails = all.groups.filter((g) => g.fails_again && g.parked);
+    fails = own.groups.filter((g) => g.fails_again && g.parked);
     news.replaceChildren();
     options(root, all.reasons);
-    groups.replaceChildren(summary(ctx, all, filter.reason));
+    groups.replaceChildren(summary(ctx, own, filtered));
     await page("", []);
   }
 
@@ -150,14 +151,14 @@ async function list(root, ctx) {
   await refresh();
 }
 
-function summary(ctx, all, reason) {
+function summary(ctx, all, filtered) {
   const { el, fmt } = ctx;
   if (!all.groups.length) return el("div", {});
   const total = all.groups.reduce((n, g) => n + g.parked + g.redriven, 0);
   return el("div", {},
     el("p", {}, all.capped ? `More than ${fmt.number(total)}; the oldest ${fmt.number(total)} are counted here. `
-      : `${fmt.number(total)} in all. `, "Each is kept byte for byte until it is committed, superseded or dropped."),
-    el("div", { class: "groups" }, all.groups.filter((g) => !reason || g.reason === reason).map((g) => el("section", { class: "card" },
+      : `${fmt.number(total)} ${!filtered ? "in all" : total === 1 ? "passes the filter" : "pass the filter"}. `, "Each is kept byte for byte until it is committed, superseded or dropped."),
+    el("div", { class: "groups" }, all.groups.map((g) => el("section", { class: "card" },
       el("h2", {}, el("a", { href: ctx.link("dead", { reason: g.reason }) }, el("code", {}, g.reason)), " ",
         el("span", { class: "tag" }, `${fmt.number(g.parked)} parked`), " ",
         g.redriven ? el("span", { class: "tag" }, `${fmt.number(g.redriven)} sent again`) : null),
@@ -194,6 +195,14 @@ function form(ctx, filter) {
     onsubmit(e) {
       e.preventDefault();
       const params = Object.fromEntries([...new FormData(e.target)].map(([k, v]) => [k, v.trim()]));
+      // A key without a collection would be taken for the id of a dead letter.
+      if (params.key && !params.key.includes("#")) {
+        const known = ctx.about.collections || [], of = params.collection || (known.length === 1 && known[0]);
+        const input = e.target.elements.key;
+        input.setCustomValidity(of ? "" : "Use the whole key, with its collection, such as content#menu. Or name the collection.");
+        if (!input.reportValidity()) return;
+        params.key = `${of}#${params.key}`;
+      }
       ctx.go("dead", picked(params));
     },
   },
@@ -201,7 +210,7 @@ function form(ctx, filter) {
   field("State", choice("state", [["", "any"], ["parked", "parked"], ["redriven", "sent again"]])),
   field("Died", choice("after", since)),
   field("Collection", text("collection")),
-  field("Document", text("key", { placeholder: "collection#id" }), true),
+  field("Document", text("key", { placeholder: "collection#id", oninput: (e) => e.target.setCustomValidity("") }), true),
   el("button", { type: "submit" }, "Filter"),
   Object.keys(filter).length ? el("a", { href: ctx.link("dead") }, "Show all") : null);
 }
