@@ -52,16 +52,16 @@ func TestARedriveIsFollowedToItsResult(t *testing.T) {
 	}
 	// The rows decide before lull removes the dead letter, also if it was parked without a version.
 	done := s.park(event("written", 0), deadletter.Contract, began)
-	keyless := deadletter.New(queue.Message{ID: "m", Body: event("written", 0), Sent: began}, deadletter.Contract, "", "", "",
-		0, began)
+	keyless := deadletter.New(queue.Message{ID: "m", Body: event("written", 0), Sent: began}, deadletter.Contract, "",
+		"", "", 0, began)
 	keyless.Sink, keyless.Lane = "search", "live"
 	usecasetest.Must(s.rig.Letters.Park(t.Context(), keyless))(t)
 	for _, id := range []string{done, keyless.ID} {
 		usecasetest.OK(t, s.rig.Letters.MarkRedriven(t.Context(), id, began, false))
 	}
 	var decided struct{ Results []result }
-	s.into(&decided, "/console/dead/results", fmt.Sprintf(`{"sent":[{"id":%q,"key":"content#written","at":%q},{"id":%q,"at":%[2]q}]}`,
-		done, began.Format(time.RFC3339Nano), keyless.ID))
+	s.into(&decided, "/console/dead/results", fmt.Sprintf(
+		`{"sent":[{"id":%q,"key":"content#written","at":%q},{"id":%q,"at":%[2]q}]}`, done, began.Format(time.RFC3339Nano), keyless.ID))
 	for _, r := range decided.Results {
 		if r.State != resultStale || !strings.Contains(r.Why, "version 0 is not written, because version 1 is committed") {
 			t.Errorf("got %+v, want that a newer version is committed", r)
