@@ -252,12 +252,18 @@ func (c *console) send(r *http.Request) (any, error) {
 // committed.
 func (c *console) stale(ctx context.Context, e operate.SentEvent) (string, error) {
 	x, err := c.API.Explain(ctx, e.Key)
-	if err != nil {
+	if err != nil || x.Committed == "" || e.OrderKey == "" {
 		return "", err
 	}
-	sent, wrong := shard.ParseOrderKey(e.OrderKey)
-	committed, none := shard.ParseOrderKey(x.Committed)
-	if wrong != nil || none != nil || sent >= committed {
+	sent, err := shard.ParseOrderKey(e.OrderKey)
+	if err != nil {
+		return "", fmt.Errorf("read the order key of version %s: %w", terminal.Line(e.Version), err)
+	}
+	committed, err := shard.ParseOrderKey(x.Committed)
+	if err != nil {
+		return "", fmt.Errorf("read the committed order key of %s: %w", e.Key, err)
+	}
+	if sent >= committed {
 		return "", nil
 	}
 	return fmt.Sprintf("Version %s is STALE, and is never written: version %s of %s is committed, and is newer.",
