@@ -93,7 +93,8 @@ func TestDevRefusesWhatIsWrongBeforeItReadsAnything(t *testing.T) {
 			"missing.ndjson", "name a file of messages",
 		}},
 		{
-			"a tab", []string{"--config", file("tab.yaml", "sinks:\n\tsearch: {kind: bleve}\n")},
+			"a tab",
+			[]string{"--config", file("tab.yaml", "sinks:\n\tsearch: {kind: bleve}\n")},
 			[]string{"line 2: a tab cannot indent YAML: use spaces"},
 		},
 		{"a folder without events", []string{"--events", theirs}, []string{"*.json"}},

@@ -54,8 +54,11 @@ func TestTheBeginningOfAnOutageStays(t *testing.T) {
 		now, estimate, want int
 		healthy             bool
 	}{
-		{"the first estimate", 10, 3, 3, false}, {"a probe later", 12, 5, 3, false}, {"after a pause", 40, 39, 3, false},
-		{"healthy", 41, 0, 0, true}, {"the next outage", 60, 50, 50, false},
+		{"the first estimate", 10, 3, 3, false},
+		{"a probe later", 12, 5, 3, false},
+		{"after a pause", 40, 39, 3, false},
+		{"healthy", 41, 0, 0, true},
+		{"the next outage", 60, 50, 50, false},
 		{"an outage after a time without a page", 1000, 900, 900, false},
 	} {
 		want := at(tt.want)
@@ -67,8 +70,10 @@ func TestTheBeginningOfAnOutageStays(t *testing.T) {
 		}
 	}
 	c.Meter = measuredOutages{
-		{Sink: "search", From: at(1), To: at(2)}, {Sink: "search", From: at(880)},
-		{Sink: "search", Paused: true, From: at(890)}, {Sink: "other", From: at(5)},
+		{Sink: "search", From: at(1), To: at(2)},
+		{Sink: "search", From: at(880)},
+		{Sink: "search", Paused: true, From: at(890)},
+		{Sink: "other", From: at(5)},
 	}
 	if got := since(1010, true, 905); !got.Equal(at(880)) {
 		t.Errorf("since %s, want what the chart shows, %s", got, at(880))

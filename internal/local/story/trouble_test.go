@@ -22,7 +22,8 @@ func TestTroubleOfASinkIsToldOnceWithItsReason(t *testing.T) {
 	for _, n := range []journal.Note{
 		written, pinged,
 		{Step: journal.Admitted},
-		{Step: journal.Conflict, Doc: "content#a"}, {Step: journal.Conflict, Doc: "content#b"},
+		{Step: journal.Conflict, Doc: "content#a"},
+		{Step: journal.Conflict, Doc: "content#b"},
 		opened("throttled: unreachable"), pinged, opened("throttled: unreachable"),
 		configured, opened("configuration: undefined_column\x1b[31m"), configured, written, written,
 		opened("throttled: unreachable"),
