@@ -116,12 +116,15 @@ cms: ## Run the example of a CMS: write at http://127.0.0.1:8080, search at its 
 test-cms: ## Save, search and delete articles of the example CMS with a real `lull dev`
 	cd examples/cms && go vet ./... && go test -count=1 ./...
 
-.PHONY: test-senders
-test-senders: ## Run the senders in TypeScript and Python against a stub of SQS, and decode what they send
+.PHONY: senders
+senders:
 	mkdir -p dist/senders && cd examples/senders && cp send.* try.* *.json requirements.txt $(CURDIR)/dist/senders
 	cd dist/senders && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && npx tsc --outDir js
 	test -x dist/senders/venv/bin/python || python3 -m venv dist/senders/venv
 	dist/senders/venv/bin/pip install -q --disable-pip-version-check --require-hashes -r dist/senders/requirements.txt
+
+.PHONY: test-senders
+test-senders: senders ## Run the senders in TypeScript and Python against a stub of SQS, and decode what they send
 	LULL_SENDERS=$(CURDIR)/dist/senders go test -count=1 ./examples/senders
 
 .PHONY: test-docs
@@ -403,7 +406,7 @@ nightly-fuzz: ## Every decoder against invented inputs
 	FUZZTIME=$${FUZZTIME:-50000x} $(within_an_hour) fuzz
 
 nightly-e2e: ## The whole stack on LocalStack, an upgrade with a rollback, and the stack of the tutorial
-	status=0; $(within_an_hour) e2e e2e-long bench-engines-smoke local-up || status=$$?; localstack/down.sh && exit $$status
+	status=0; $(within_an_hour) senders e2e e2e-long bench-engines-smoke local-up || status=$$?; localstack/down.sh && exit $$status
 
 nightly-sinks: ## Real upstreams and real search engines
 	$(within_an_hour) e2e-upstreams e2e-sinks bench-engines-smoke

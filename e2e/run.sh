@@ -157,6 +157,11 @@ build_earlier() {
 
 suites=(./internal/aws/dynamodb ./internal/aws/sqs ./internal/aws/s3 ./internal/aws/stepfunctions ./sink/opensearch
   ./internal/operator/rebuild)
+# The senders in TypeScript and Python, where `make senders` has installed their SDKs.
+if [ -x dist/senders/venv/bin/python ]; then
+  export LULL_SENDERS=$root/dist/senders
+  suites+=(./examples/senders)
+fi
 # Compiled before anything is started: an emulator that shares the processors with a compiler answers late.
 go test -run '^$' "${suites[@]}" >/dev/null
 go test -tags "$tags" -run '^$' -c -o /dev/null "$tests"
