@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	changes "github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/local/emulation"
 	"github.com/lullhq/lull/internal/seam/deadletter"
@@ -83,9 +82,8 @@ func (e *event) elsewhere(id string) bool {
 	return false
 }
 
-// carries decodes a message, independently of the code that handles the message. If known is not
-// nil, the simulator has decoded the message before, when the message was published.
-func (o *oracle) carries(q *sqsQueue, m queue.Message, known []changes.Result) []truth {
+// carries decodes a message, independently of the code that handles the message.
+func (o *oracle) carries(q *sqsQueue, m queue.Message) []truth {
 	if q.dead == nil {
 		if l, err := deadletter.Read(m); err == nil {
 			if o.w.astray(q.sink, l.Doc) && l.Reason == deadletter.Contract && l.Key != "" {
@@ -97,12 +95,9 @@ func (o *oracle) carries(q *sqsQueue, m queue.Message, known []changes.Result) [
 			return []truth{o.event(l.ID, l.Doc, l.Key, "", m)}
 		}
 	}
-	m, letter, _ := deadletter.Inside(m)
+	m, _, _ = deadletter.Inside(m)
 	var list []truth
-	if known == nil || letter != "" {
-		known = q.sources.Decode(m)
-	}
-	for _, r := range known {
+	for _, r := range o.w.sources.At(q.sink).Decode(m) {
 		switch {
 		case r.Skip != "":
 		case r.Invalid != nil:

@@ -7,11 +7,9 @@ import (
 	"context"
 	"time"
 
-	changes "github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/fault"
 	"github.com/lullhq/lull/internal/local/emulation"
 	"github.com/lullhq/lull/internal/seam/queue"
-	"github.com/lullhq/lull/source"
 )
 
 // sqsQueue runs an [emulation.Queue] with the failures that SQS allows. The queue delivers messages
@@ -21,7 +19,6 @@ type sqsQueue struct {
 	*emulation.Queue
 	w       *World
 	sink    string        // the sink to which the queue belongs
-	sources *source.Set   // decodes the messages of the queue
 	dead    *sqsQueue     // the dead-letter queue; nil for no redrive policy
 	armed   time.Duration // when the queue next checks for messages that become visible
 	carried map[*message][]truth
@@ -36,10 +33,7 @@ var _ queue.Queue = (*sqsQueue)(nil)
 
 // newQueue returns a queue. If dead is not nil, the queue's redrive policy moves messages to dead.
 func newQueue(w *World, sink, name string, dead *sqsQueue, retention time.Duration) *sqsQueue {
-	q := &sqsQueue{
-		w: w, sink: sink, sources: w.sources.At(sink), dead: dead,
-		carried: map[*message][]truth{},
-	}
+	q := &sqsQueue{w: w, sink: sink, dead: dead, carried: map[*message][]truth{}}
 	set := emulation.QueueSettings{
 		Name: sink + "-" + name, Origin: epoch, Visibility: w.cfg.Queues.Visibility, Retention: retention,
 		Hooks: emulation.Hooks{Pick: q.pick, Taken: q.taken, Left: q.leave},
@@ -105,11 +99,7 @@ func (q *sqsQueue) arm() {
 }
 
 // send handles one entry of SendMessage.
-func (q *sqsQueue) send(o queue.Outgoing) error { return q.sendKnown(o, nil) }
-
-// sendKnown is send of a message whose events are known. If known is nil, the oracle decodes the
-// message.
-func (q *sqsQueue) sendKnown(o queue.Outgoing, known []changes.Result) error {
+func (q *sqsQueue) send(o queue.Outgoing) error {
 	m, err := q.New(q.w.now, &o)
 	if err != nil {
 		return err
@@ -118,20 +108,18 @@ func (q *sqsQueue) sendKnown(o queue.Outgoing, known []changes.Result) error {
 	if q.w.strikes("message late", r.Reorder) {
 		delay += q.w.dice.upTo(r.ReorderBy)
 	}
-	q.enterKnown(m, delay, known)
+	q.enter(m, delay)
 	if q.w.strikes("message twice", r.DeliverTwice) {
-		q.enterKnown(m, o.Delay+q.w.dice.upTo(r.ReorderBy), known)
+		q.enter(m, o.Delay+q.w.dice.upTo(r.ReorderBy))
 	}
 	return nil
 }
 
 // enter adds a message, or another copy of a message.
-func (q *sqsQueue) enter(msg queue.Message, delay time.Duration) { q.enterKnown(msg, delay, nil) }
-
-func (q *sqsQueue) enterKnown(msg queue.Message, delay time.Duration, known []changes.Result) {
+func (q *sqsQueue) enter(msg queue.Message, delay time.Duration) {
 	q.entered++
 	m := q.Enter(q.w.now, msg, delay)
-	q.carried[m] = q.w.oracle.carries(q, msg, known)
+	q.carried[m] = q.w.oracle.carries(q, msg)
 	q.w.oracle.arrived(q, m)
 	q.w.watchMessage(q, m, Step{What: Arrived})
 	if delay > 0 {

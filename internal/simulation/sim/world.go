@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	changes "github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/fault"
 	"github.com/lullhq/lull/internal/local/memory"
@@ -240,17 +239,13 @@ func (w *World) publish(out queue.Outgoing) {
 		Body: out.Body, Attributes: out.Attributes, Sent: epoch.Add(w.now),
 	})
 	w.oracle.recordPublished(to)
-	var known []changes.Result
-	if len(w.cfg.Sinks) == 1 && !w.sources.BySink() { // the queues' own sources would decode the same
-		known = to.Events
-	}
 	for _, sink := range to.Sinks() {
 		if w.now < w.added[sink] {
 			continue
 		}
 		w.counts.Messages++
 		w.counts.Events += len(to.Events)
-		if p := w.pipeNamed(sink); p != nil && p.lane(to.Lane).sendKnown(out, known) != nil {
+		if p := w.pipeNamed(sink); p != nil && p.lane(to.Lane).send(out) != nil {
 			w.counts.Unsent++
 		}
 	}
