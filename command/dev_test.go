@@ -281,7 +281,8 @@ func TestNestingEndsNoCommand(t *testing.T) {
 		t.Errorf("dev: %d dead letters and %v, want 4 and only b", p.report.Dead, got)
 	}
 	s := start(t, strings.NewReader(""), "--events", "-", "--speed", "100")
-	s.ask("publish", events).want(t, "publish", exitRefused, "message 2: ", "message 3: ", "nests objects or arrays more than 256 deep")
+	s.ask("publish", events).want(t, "publish", exitRefused, "message 2: ", "message 3 and 1 more: ",
+		"nests objects or arrays more than 256 deep")
 	alarming(t, exitRefused, s.ask("resync", events, "--rate", "1e6"), "message 2: ", "nests objects or arrays more than 256 deep")
 	do(t, ask(t, http.MethodPost, s.url+"/publish", open+closed), http.StatusBadRequest)
 	config := filepath.Join(t.TempDir(), "lull.yaml")

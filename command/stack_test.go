@@ -37,7 +37,7 @@ func TestCommandsPublishWaitAndShow(t *testing.T) {
 		t.Errorf("refused %+v, want messages 1 and 2, as on standard error", refused.Refused)
 	}
 	s.ask("publish", "testdata/govuk", "--source", "native").want(t, "publish what is not native", exitRefused,
-		"message 10")
+		"message 1 and 9 more: contract: subject")
 	s.ask("wait", "content#a", "--version", "2").want(t, "wait", exitOK, "It is fresh: version 2 is in the sink")
 	s.ask("wait", "content#a", "--version", "1").want(t, "wait for an older version", exitOK)
 	s.ask("wait", "content#a", "--version", "3", "--timeout", "1ms").want(t, "wait for what does not come", exitMissing,
