@@ -181,10 +181,11 @@ func (s *Stack) Queue(t testing.TB, name string) string {
 }
 
 // Taken sends messages with these bodies to a queue, and receives them as an event source mapping
-// does.
+// does. If a send is repeated, because its answer was late, Taken deletes the second copies.
 func (s *Stack) Taken(t testing.TB, queue string, bodies ...string) (msgs []types.Message) {
 	t.Helper()
 	Must(t, s.send(t.Context(), queue, bodies))
+	taken := make(map[string]bool)
 	Until(t, fmt.Sprintf("%d messages are received from %s", len(bodies), queue), func() (bool, string) {
 		out, err := s.SQS.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{
 			QueueUrl: &queue, MaxNumberOfMessages: batch,
@@ -192,7 +193,17 @@ func (s *Stack) Taken(t testing.TB, queue string, bodies ...string) (msgs []type
 			MessageAttributeNames:       []string{"All"},
 		})
 		Must(t, err)
-		msgs = append(msgs, out.Messages...)
+		for _, m := range out.Messages {
+			if taken[*m.Body] {
+				_, err := s.SQS.DeleteMessage(t.Context(), &sqs.DeleteMessageInput{
+					QueueUrl: &queue, ReceiptHandle: m.ReceiptHandle,
+				})
+				Must(t, err)
+				continue
+			}
+			taken[*m.Body] = true
+			msgs = append(msgs, m)
+		}
 		return len(msgs) == len(bodies), fmt.Sprint(len(msgs))
 	})
 	return msgs

@@ -230,7 +230,8 @@ func TestSendersSendToAnEmulator(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() {
-				_, _ = client.DeleteQueue(context.WithoutCancel(t.Context()), &sqs.DeleteQueueInput{QueueUrl: made.QueueUrl})
+				ctx := context.WithoutCancel(t.Context())
+				_, _ = client.DeleteQueue(ctx, &sqs.DeleteQueueInput{QueueUrl: made.QueueUrl})
 			}()
 			if err := run(t, endpoint, *made.QueueUrl, command...); err != nil {
 				t.Fatal(err)
