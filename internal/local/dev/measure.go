@@ -45,12 +45,17 @@ func (e *Engine) Parts() []ledger.Part { return e.ledger.Parts() }
 // sent counts a message that was sent to the queue of a sink.
 func (e *Engine) sent(now time.Time, sink string, out queue.Outgoing, to feed.Route) {
 	e.ledger.Sent(now, len(out.Body), len(to.Events))
-	e.ledger.Came(ledger.BySink, sink, len(to.Events))
 	source := e.sources.At(sink).SourceOf(queue.Message{Body: out.Body, Attributes: out.Attributes})
-	e.ledger.Came(ledger.BySource, source, len(to.Events))
-	for _, r := range to.Events {
-		e.ledger.Came(ledger.ByCollection, string(r.Event.Doc.Collection()), 1)
+	came := []ledger.Arrival{
+		{Kind: ledger.BySink, Name: sink, Events: len(to.Events)},
+		{Kind: ledger.BySource, Name: source, Events: len(to.Events)},
 	}
+	for _, r := range to.Events {
+		came = append(came, ledger.Arrival{
+			Kind: ledger.ByCollection, Name: string(r.Event.Doc.Collection()), Events: 1,
+		})
+	}
+	e.ledger.Came(came...)
 }
 
 // Oldest returns when the oldest message in a live queue arrived, or the zero time if the live

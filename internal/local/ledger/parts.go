@@ -59,12 +59,21 @@ func (p parts) ended(note journal.Note, how end, n int) {
 	}
 }
 
-// Came counts events that arrived at a part.
-func (l *Ledger) Came(kind PartKind, name string, events int) {
+// Arrival is a number of events that arrived at a part.
+type Arrival struct {
+	Kind   PartKind
+	Name   string // empty if the events belong to no part of this kind
+	Events int
+}
+
+// Came counts the events of a message at all of their parts.
+func (l *Ledger) Came(all ...Arrival) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if name != "" {
-		l.parts.of(kind, name).Events += events
+	for _, a := range all {
+		if a.Name != "" {
+			l.parts.of(a.Kind, a.Name).Events += a.Events
+		}
 	}
 }
 

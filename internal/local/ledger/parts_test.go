@@ -20,7 +20,7 @@ func TestPartsCountTheEventsOfEachSinkAndCollection(t *testing.T) {
 			Sent: now, Op: shard.Put, Letter: "letter-" + message,
 		})
 	}
-	l.Came(BySource, "cms", 3)
+	l.Came(Arrival{BySource, "cms", 3}, Arrival{BySink, "", 3})
 	note(journal.Committed, "search", "news#a", "1")
 	note(journal.Committed, "vectors", "news@vectors#a", "2")
 	note(journal.DeadLettered, "search", "pages#b", "3")
@@ -45,7 +45,7 @@ func TestTheNumberOfPartsIsBounded(t *testing.T) {
 	t.Parallel()
 	l := New(0)
 	for i := range 10_000 {
-		l.Came(ByCollection, fmt.Sprint("c", i), 1)
+		l.Came(Arrival{ByCollection, fmt.Sprint("c", i), 1})
 	}
 	all, sum := l.Parts(), 0
 	for _, p := range all {
