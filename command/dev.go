@@ -173,23 +173,12 @@ func runDev(c *cobra.Command, std *streams, find credentials, stop *ctrlC, f dev
 		terminal.Printf(std.out, "%s\n", line)
 	}
 	for _, name := range o.untouched {
-		terminal.Printf(std.out, "%s\n", unprepared(name, cfg.Sinks[name].Kind))
+		terminal.Printf(std.out, "sink %s was not prepared: only an engine with index templates needs that, and lull creates "+
+			"a missing table or collection itself. --install-template prepares it now, and `lull index install-template "+
+			"--print` shows what that sends\n", name)
 	}
 	r.greet(cfg)
 	return r.run(ctx)
-}
-
-// unprepared says what a sink lacks that was not prepared. Only engines with index templates need
-// the preparation. The other kinds create what is missing at the first write.
-func unprepared(name, kind string) string {
-	const shows = "`lull index install-template --print` shows what that sends"
-	switch kind {
-	case "postgres", "typesense":
-		return "sink " + name + " needs no preparation: lull creates a missing table or collection at the first write. " +
-			"--install-template creates it now, and " + shows
-	}
-	return "sink " + name + " was not prepared, for example with an index template: --install-template prepares it, and " +
-		shows
 }
 
 // sparing returns the settings of the demo, which shows that an unchanged document is not written

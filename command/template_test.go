@@ -48,26 +48,13 @@ func (s *templates) got(t *testing.T, names ...string) {
 	}
 }
 
-// PostgreSQL has no index templates, and lull creates its tables by itself.
-func TestDevSaysWhetherASinkNeedsThePreparation(t *testing.T) {
-	t.Parallel()
-	for kind, want := range map[string]string{
-		"postgres":   "sink search needs no preparation: lull creates a missing table",
-		"typesense":  "sink search needs no preparation: lull creates a missing table or collection",
-		"opensearch": "sink search was not prepared, for example with an index template",
-	} {
-		if got := unprepared("search", kind); !strings.HasPrefix(got, want) {
-			t.Errorf("%s: got %q, want %q", kind, got, want)
-		}
-	}
-}
-
 func TestDevPreparesASinkOnlyWhereAsked(t *testing.T) {
 	t.Parallel()
 	var unasked, asked templates
 	at := unasked.start(t)
 	lull(t, "", "dev", "--sink", at, "--events", write(t), "--exit-when-idle").
-		want(t, "dev --sink", exitOK, "sink search was not prepared, for example with an index template: --install-template prepares it")
+		want(t, "dev --sink", exitOK, "sink search was not prepared: only an engine with index templates needs that",
+			"--install-template prepares it")
 	unasked.got(t)
 	lull(t, "", "dev", "--sink", asked.start(t), "--install-template", "--events", write(t), "--exit-when-idle").
 		want(t, "dev --sink --install-template", exitOK)
