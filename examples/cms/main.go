@@ -49,7 +49,9 @@ func run(ctx context.Context, args []string) error {
 	defer running.Wait()
 	defer end()
 
-	server := &http.Server{Addr: *at, ReadTimeout: time.Minute, ReadHeaderTimeout: 5 * time.Second, Handler: newSite(db, r, api)}
+	server := &http.Server{
+		Addr: *at, ReadTimeout: time.Minute, ReadHeaderTimeout: 5 * time.Second, Handler: newSite(db, r, api),
+	}
 	stopped := context.AfterFunc(ctx, func() { _ = server.Shutdown(context.WithoutCancel(ctx)) })
 	defer stopped()
 	fmt.Fprintf(os.Stderr, "cms: write at http://%s and search at http://%s/search\n", *at, *at)

@@ -42,7 +42,8 @@ func (c *client) search(ctx context.Context, words string) ([]found, error) {
 	if strings.TrimSpace(words) == "" {
 		return nil, nil
 	}
-	body, err := c.do(ctx, http.MethodGet, "/search?"+url.Values{"q": {words}, "collection": {"articles"}, "limit": {"20"}}.Encode(), nil)
+	query := url.Values{"q": {words}, "collection": {"articles"}, "limit": {"20"}}
+	body, err := c.do(ctx, http.MethodGet, "/search?"+query.Encode(), nil)
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"crypto/rand"
 	"embed"
 	"errors"
@@ -88,7 +87,9 @@ func (s *site) list(r *http.Request) (string, any, error) {
 		return "", nil, err
 	}
 	waiting, trouble := s.relay.state(r.Context())
-	return "list.html", map[string]any{"Articles": articles, "Waiting": waiting, "Trouble": trouble, "Console": s.console}, nil
+	return "list.html", map[string]any{
+		"Articles": articles, "Waiting": waiting, "Trouble": trouble, "Console": s.console,
+	}, nil
 }
 
 // console returns the address of an article in lull's console.
@@ -145,14 +146,9 @@ func (s *site) search(r *http.Request) (string, any, error) {
 	if len(words) > maxTitle {
 		words = strings.ToValidUTF8(words[:maxTitle], "")
 	}
-	hits, err := s.find(r.Context(), words)
-	return "search.html", map[string]any{"Words": words, "Hits": hits, "Away": err != nil}, nil
-}
-
-func (s *site) find(ctx context.Context, words string) ([]found, error) {
-	hits, err := s.lull.search(ctx, words)
+	hits, err := s.lull.search(r.Context(), words)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "cms: search: %v\n", err)
 	}
-	return hits, err
+	return "search.html", map[string]any{"Words": words, "Hits": hits, "Away": err != nil}, nil
 }

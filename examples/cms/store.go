@@ -105,7 +105,8 @@ func (s *store) articles(ctx context.Context) ([]article, error) {
 // article returns one article, or false if it does not exist.
 func (s *store) article(ctx context.Context, id string) (article, bool, error) {
 	a := article{ID: id}
-	err := s.db.QueryRowContext(ctx, `SELECT title, text, saved FROM articles WHERE id = ?`, id).Scan(&a.Title, &a.Text, &a.Saved)
+	row := s.db.QueryRowContext(ctx, `SELECT title, text, saved FROM articles WHERE id = ?`, id)
+	err := row.Scan(&a.Title, &a.Text, &a.Saved)
 	if errors.Is(err, sql.ErrNoRows) {
 		return article{}, false, nil
 	}
