@@ -117,7 +117,7 @@ func TestKilledIndexIsRecovered(t *testing.T) {
 func TestStoppedStandardExecutionIsRecovered(t *testing.T) {
 	s := standard(t)
 	c := s.Collection("stopped")
-	machine := fmt.Sprintf("arn:aws:states:%s:%s:stateMachine:%s", s.Account.Region, ground.AccountID,
+	machine := fmt.Sprintf("arn:aws:states:%s:%s:stateMachine:%s", s.Account.Region, s.AccountID,
 		s.Names.StateMachine(ground.Sink, config.FlightStandard))
 	before := s.Counts(t)
 	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 1})

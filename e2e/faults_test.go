@@ -6,18 +6,16 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"maps"
 	"math"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -74,9 +72,7 @@ func breakAlias(t testing.TB, s *ground.Stack, f names.Function) (restore func()
 	if version.Version == alias.FunctionVersion {
 		t.Fatalf("%s: version %s was published again", f, version.Version)
 	}
-	point := func(to string) {
-		s.Lambda(t, f, http.MethodPut, "/aliases/"+names.Alias, map[string]any{"FunctionVersion": to}, nil)
-	}
+	point := func(to string) { ground.Must(t, s.Point(context.WithoutCancel(t.Context()), f, to)) }
 	point(version.Version)
 	restore = sync.OnceFunc(func() {
 		point(alias.FunctionVersion)
@@ -89,13 +85,8 @@ func breakAlias(t testing.TB, s *ground.Stack, f names.Function) (restore func()
 // configure sets the environment of a function and waits until that is done.
 func configure(t testing.TB, s *ground.Stack, f names.Function, variables map[string]string) {
 	t.Helper()
-	in := map[string]any{"Environment": map[string]any{"Variables": variables}}
-	s.Lambda(t, f, http.MethodPut, "/configuration", in, nil)
-	ground.Until(t, "the settings of "+string(f)+" have changed", func() (bool, string) {
-		var now struct{ LastUpdateStatus, State string }
-		s.Lambda(t, f, http.MethodGet, "/configuration", nil, &now)
-		return now.LastUpdateStatus == "Successful", fmt.Sprint(now)
-	})
+	ground.Must(t, s.Configure(context.WithoutCancel(t.Context()), f,
+		map[string]any{"Environment": map[string]any{"Variables": variables}}))
 }
 
 // waitUntilDead waits until a new flight has failed because of bad settings: the first try and two
@@ -141,19 +132,7 @@ func freezeTable(t testing.TB) (thaw func()) {
 // killFunction kills every running process of a function, and reports how many there were.
 func killFunction(t testing.TB, name string) int {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), filepath.Join(here.Root, "localstack", "functions.sh"), name).Output()
-	if err != nil {
-		t.Fatalf("find processes of %s: %v", name, err)
-	}
-	killed := 0
-	for _, line := range strings.Fields(string(out)) {
-		pid, err := strconv.Atoi(line)
-		if err != nil {
-			t.Fatalf("find processes of %s: %v", name, err)
-		}
-		if err := syscall.Kill(pid, syscall.SIGKILL); err == nil {
-			killed++
-		}
-	}
+	killed, err := here.KillProcesses(t.Context(), name)
+	ground.Must(t, err)
 	return killed
 }

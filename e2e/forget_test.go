@@ -232,7 +232,7 @@ func (o *forgetTest) followAdvice(done operate.Forgotten) {
 // remove deletes all versions of an object, as an operator would.
 func (o *forgetTest) remove(key string) {
 	o.Helper()
-	bucket := aws.String(o.Names.Bucket(ground.AccountID, o.Account.Region))
+	bucket := aws.String(o.Names.Bucket(o.AccountID, o.Account.Region))
 	in := &s3.ListObjectVersionsInput{Bucket: bucket, Prefix: &key}
 	versions, err := o.Files().ListObjectVersions(o.Context(), in)
 	ground.Must(o, err)

@@ -13,6 +13,7 @@
 #                         -test.run=TestSettled it measures how many documents a second are settled, beside a bulk
 #                         loader (-smoke: a few documents). No AWS.
 #                         LULL_E2E_LULL names another program than today's, such as an older one
+#   run.sh acceptance [ARGS]  what `make acceptance` does on AWS, on LocalStack, or with LULL_E2E_BACKEND=ministack there
 #   run.sh long [ARGS]    the same servers: an earlier build, today's over it, and back; a table outage
 #
 # ARGS go to the go command that runs the tests of this folder, such as -run TestBurst. localstack/setup.sh and
@@ -93,8 +94,9 @@ case $what in
   stack) backend=localstack tags=e2e tests=./e2e limit=40m ;;
   iam) backend=ministack tags=e2eiam tests=./e2e/iam limit=20m ;;
   long) backend=ministack tags=e2elong tests=./e2e/long limit=20m ;;
+  acceptance) backend=${LULL_E2E_BACKEND:-localstack} tags=e2e tests=./e2e ;;
   upstreams) tags=e2eupstreams tests=./e2e/upstreams limit=20m ;;
-  *) echo "usage: e2e/run.sh stack|iam|long|upstreams|sinks|engines [ARGS]" >&2; exit 2 ;;
+  *) echo "usage: e2e/run.sh stack|iam|long|acceptance|upstreams|sinks|engines [ARGS]" >&2; exit 2 ;;
 esac
 
 # Upstreams need neither AWS nor functions: their tests start and kill `lull` and the servers themselves.
@@ -163,7 +165,7 @@ if [ -x dist/senders/venv/bin/python ]; then
   suites+=(./examples/senders)
 fi
 # Compiled before anything is started: an emulator that shares the processors with a compiler answers late.
-go test -run '^$' "${suites[@]}" >/dev/null
+[ "$what" = acceptance ] || go test -run '^$' "${suites[@]}" >/dev/null
 go test -tags "$tags" -run '^$' -c -o /dev/null "$tests"
 
 started=()
@@ -212,6 +214,12 @@ rm -rf "$LULL_E2E_WORK"
 mkdir -p "$LULL_E2E_WORK"
 go build -buildvcs=false -o "$LULL_E2E_WORK/infra" ./infra/cmd
 go build -buildvcs=false -o "$LULL_E2E_WORK/lull" ./cmd/lull
+
+if [ "$what" = acceptance ]; then
+  go build -buildvcs=false -o "$LULL_E2E_WORK/acceptance" ./e2e/acceptance
+  "$LULL_E2E_WORK/acceptance" -on "$backend" -yes "$@"
+  exit 0
+fi
 
 # plant sends LocalStack a request with one fault of each kind, which botocore's models must find (hostmode/models.py).
 plant() {

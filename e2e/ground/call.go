@@ -48,9 +48,7 @@ func (g *Ground) target(ctx context.Context, service, target string, in, out any
 // Lambda sends a request about a function to Lambda. It also works after the test has ended.
 func (s *Stack) Lambda(t testing.TB, f names.Function, method, path string, in, out any) {
 	t.Helper()
-	path = "/2015-03-31/functions/" + s.Names.Function(Sink, f) + path
-	Must(t, s.json(context.WithoutCancel(t.Context()), "lambda", method, path, in, out,
-		http.Header{"Content-Type": {"application/json"}}))
+	Must(t, s.function(context.WithoutCancel(t.Context()), f, method, path, in, out))
 }
 
 // json sends in as JSON and decodes the answer into out. Either may be nil.
@@ -78,7 +76,7 @@ func (g *Ground) send(ctx context.Context, service, method, path string, body []
 	error,
 ) {
 	what := service + " " + method + " " + path + " " + header.Get("X-Amz-Target")
-	address := strings.TrimRight(aws.ToString(g.Account.BaseEndpoint), "/") + path
+	address := strings.TrimRight(g.endpoint(service), "/") + path
 	req, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("make request: %w", err)
@@ -88,10 +86,8 @@ func (g *Ground) send(ctx context.Context, service, method, path string, body []
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
-	hash := sha256.Sum256(body)
-	if err := v4.NewSigner().SignHTTP(ctx, who, req, hex.EncodeToString(hash[:]), service, g.Account.Region,
-		time.Now()); err != nil {
-		return nil, fmt.Errorf("%s: sign: %w", what, err)
+	if err := sign(ctx, who, req, body, service, g.region(service)); err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	status, answer, err := exchange(req)
 	if err != nil {
@@ -101,6 +97,47 @@ func (g *Ground) send(ctx context.Context, service, method, path string, body []
 		return nil, fmt.Errorf("%s: status %d: %s", what, status, answer[:min(len(answer), 600)])
 	}
 	return answer, nil
+}
+
+// sign adds the signature of AWS to a request.
+func sign(ctx context.Context, who aws.Credentials, req *http.Request, body []byte, service, region string) error {
+	hash := sha256.Sum256(body)
+	err := v4.NewSigner().SignHTTP(ctx, who, req, hex.EncodeToString(hash[:]), service, region, time.Now())
+	if err != nil {
+		return fmt.Errorf("sign: %w", err)
+	}
+	return nil
+}
+
+// global is the service without a region. In the partition aws, it is in us-east-1.
+const global = "iam"
+
+// endpoint returns the address of a service.
+func (g *Ground) endpoint(service string) string {
+	switch {
+	case !g.Real:
+		return aws.ToString(g.Account.BaseEndpoint)
+	case service == global:
+		return "https://" + service + ".amazonaws.com"
+	}
+	return "https://" + service + "." + g.Account.Region + ".amazonaws.com"
+}
+
+// region returns the region with which the requests to a service are signed.
+func (g *Ground) region(service string) string {
+	if g.Real && service == global {
+		return "us-east-1"
+	}
+	return g.Account.Region
+}
+
+// signSearch signs a request to an OpenSearch domain.
+func (g *Ground) signSearch(req *http.Request, body []byte) error {
+	who, err := g.Account.Credentials.Retrieve(req.Context())
+	if err != nil {
+		return fmt.Errorf("read the credentials: %w", err)
+	}
+	return sign(req.Context(), who, req, body, "es", g.Account.Region)
 }
 
 // exchange sends a request and reads the answer.

@@ -53,13 +53,13 @@ type Who []string
 // Role returns credentials of one of the stack's roles for operators.
 func (s *Stack) Role(t testing.TB, what string) Who {
 	t.Helper()
-	role := "arn:aws:iam::" + AccountID + ":role/" + s.Names.Role(what, s.Account.Region)
+	role := "arn:aws:iam::" + s.AccountID + ":role/" + s.Names.Role(what, s.Account.Region)
 	answer, err := s.Query(t.Context(), "sts", "2011-06-15", "AssumeRole",
 		url.Values{"RoleArn": {role}, "RoleSessionName": {"e2e"}})
 	Must(t, err)
 	return Who{
-		"AWS_ACCESS_KEY_ID=" + elementText(answer, "AccessKeyId"),
-		"AWS_SECRET_ACCESS_KEY=" + elementText(answer, "SecretAccessKey"),
+		"AWS_s.AccountIDESS_KEY_ID=" + elementText(answer, "AccessKeyId"),
+		"AWS_SECRET_s.AccountIDESS_KEY=" + elementText(answer, "SecretAccessKey"),
 		"AWS_SESSION_TOKEN=" + elementText(answer, "SessionToken"),
 	}
 }
@@ -68,7 +68,16 @@ func (s *Stack) Role(t testing.TB, what string) Who {
 // the credentials of the account's owner.
 func (s *Stack) LullAs(t testing.TB, who Who, input string, args ...string) Answer {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	a, err := s.Command(t.Context(), who, input, args...)
+	if err != nil {
+		t.Fatalf("lull %s: %v", strings.Join(args, " "), err)
+	}
+	return a
+}
+
+// Command is LullAs for code that is not a test. The error is nil whatever the exit code is.
+func (s *Stack) Command(ctx context.Context, who Who, input string, args ...string) (Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(s.Work, "lull"),
 		append([]string{"--aws", "--config", s.settings}, args...)...)
@@ -78,9 +87,9 @@ func (s *Stack) LullAs(t testing.TB, who Who, input string, args ...string) Answ
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
-		t.Fatalf("lull %s: %v", strings.Join(args, " "), err)
+		return Answer{}, err
 	}
-	return Answer{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
+	return Answer{cmd.ProcessState.ExitCode(), out.String(), errs.String()}, nil
 }
 
 // JSON runs the command line with -o json and decodes the answer. It fails the test if the command

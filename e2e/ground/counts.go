@@ -35,12 +35,19 @@ func (c Counts) Since(before Counts) Counts {
 // Logs arrive after the invocation has ended, so a test has to wait for the counts that it expects.
 func (s *Stack) Counts(t testing.TB) Counts {
 	t.Helper()
+	counts, err := s.ReadCounts(t.Context())
+	Must(t, err)
+	return counts
+}
+
+// ReadCounts is Counts for code that is not a test.
+func (s *Stack) ReadCounts(ctx context.Context) (Counts, error) {
 	for _, f := range names.Functions() {
-		if err := s.readLogs(t.Context(), s.Names.FunctionLog(Sink, f)); err != nil {
-			t.Fatalf("read the log of %s: %v", f, err)
+		if err := s.readLogs(ctx, s.Names.FunctionLog(Sink, f)); err != nil {
+			return nil, fmt.Errorf("read the log of %s: %w", f, err)
 		}
 	}
-	return maps.Clone(s.sums)
+	return maps.Clone(s.sums), nil
 }
 
 // Counted waits until a metric has grown by want since before. It fails the test if the metric
@@ -124,6 +131,9 @@ func (s *Stack) readStream(ctx context.Context, group, stream string) error {
 		}
 		for _, e := range page.Events {
 			s.sums.add(aws.ToString(e.Message))
+			if timedOut(aws.ToString(e.Message)) {
+				s.sums[TimedOut]++
+			}
 			s.Decisions.Add(aws.ToString(e.Message))
 		}
 		if len(page.Events) == 0 || aws.ToString(page.NextForwardToken) == aws.ToString(in.NextToken) {
@@ -131,6 +141,16 @@ func (s *Stack) readStream(ctx context.Context, group, stream string) error {
 		}
 		s.seen[at] = page.NextForwardToken
 	}
+}
+
+// TimedOut is the count of invocations that Lambda killed because of their timeout.
+const TimedOut = "invocations that timed out"
+
+// timedOut reports whether Lambda wrote this line about an invocation that timed out: as text, or as
+// JSON in the record platform.report.
+func timedOut(line string) bool {
+	return strings.Contains(line, "Task timed out after") ||
+		strings.Contains(line, `"platform.report"`) && strings.Contains(line, `"status":"timeout"`)
 }
 
 // add adds the metrics of one line in CloudWatch's embedded format. It ignores any other line.

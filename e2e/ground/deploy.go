@@ -27,7 +27,7 @@ const EventSource = "lull.e2e"
 
 // Bootstrap prepares the account, as `cdk bootstrap` does.
 func (g *Ground) Bootstrap(ctx context.Context) error {
-	return g.cdk(ctx, nil, "bootstrap", "aws://"+AccountID+"/"+g.Account.Region)
+	return g.cdk(ctx, nil, "bootstrap", "aws://"+g.AccountID+"/"+g.Account.Region)
 }
 
 // Deploy deploys a stack with its upstreams: a topic and a bus, which do not belong to the stack.
@@ -67,6 +67,9 @@ func (s *Stack) Find(ctx context.Context, addresses map[string]*string) error {
 
 // prepare creates everything that a stack needs before it is deployed.
 func (g *Ground) prepare(ctx context.Context, settings Settings) (*Stack, error) {
+	if prefix := os.Getenv(EnvStack); prefix != "" {
+		settings.Stack = strings.Replace(settings.Stack, "lull", prefix, 1)
+	}
 	deployed, here, c, err := g.write(settings)
 	if err != nil {
 		return nil, err
@@ -77,7 +80,7 @@ func (g *Ground) prepare(ctx context.Context, settings Settings) (*Stack, error)
 		Bus: settings.Stack + "-changes",
 		SQS: sqs.NewFromConfig(g.Account), Steps: sfn.NewFromConfig(g.Account),
 		logs: cloudwatchlogs.NewFromConfig(g.Account),
-		Rows: dynamodb.New(g.Account, n.Table()), Objects: s3.New(g.Account, n.Bucket(AccountID, g.Account.Region)),
+		Rows: dynamodb.New(g.Account, n.Table()), Objects: s3.New(g.Account, n.Bucket(g.AccountID, g.Account.Region)),
 		seen: make(map[string]*string), sums: make(Counts),
 	}
 	s.Letters = dynamodb.NewLetters(s.Rows, s3.NewBodies(s.Objects, s3.DeadPrefix))
@@ -92,7 +95,7 @@ func (g *Ground) prepare(ctx context.Context, settings Settings) (*Stack, error)
 		"LULL_LOG_LEVEL=DEBUG",
 	}
 	if settings.First+settings.Hook == "" { // a direct sender cannot reach two sinks
-		s.options = append(s.options, "LULL_SENDERS="+AccountID)
+		s.options = append(s.options, "LULL_SENDERS="+g.AccountID)
 	}
 	// An operator also installs the index template before the first document.
 	return s, errors.Join(g.bus(ctx, s.Bus), Run(ctx, "", nil, filepath.Join(g.Work, "lull"), "index", "install-template", "--config", here))

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 )
 
@@ -27,10 +28,18 @@ const (
 	envServers  = "LULL_E2E_SERVERS"  // "ours" if run.sh started the servers, so that tests may stop and kill them
 )
 
-// Ground is a running emulator and a running OpenSearch.
+// The environment variables that acceptance sets, for itself and for the tests that it runs.
+const (
+	EnvAccount = "LULL_E2E_ACCOUNT" // the id of an account of AWS, in place of an emulator
+	EnvStack   = "LULL_E2E_STACK"   // what the names of stacks begin with, in place of lull
+)
+
+// Ground is a running emulator and a running OpenSearch, or an account of AWS and its domain.
 type Ground struct {
-	Account aws.Config // the account, with the credentials of its owner
-	Search  *Search
+	Account   aws.Config // the account, with the credentials of its owner
+	AccountID string
+	Real      bool // the account is one of AWS
+	Search    *Search
 
 	Root, Work string // the folders of the repository and of this run
 	sinkURL    string
@@ -52,8 +61,15 @@ func Open() (*Ground, error) {
 		}
 		return v
 	}
-	endpoint, search, work, dist := need(envEndpoint), need(envSearch), need(envWork), need(envDist)
-	root := need(envRoot)
+	account := os.Getenv(EnvAccount)
+	var endpoint string
+	if account == "" {
+		endpoint = need(envEndpoint)
+	}
+	search, work, dist, root := os.Getenv(envSearch), need(envWork), need(envDist), need(envRoot)
+	if account == "" {
+		search = need(envSearch)
+	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("there are no servers to test on (run make e2e or make e2e-iam): %w", err)
 	}
@@ -62,15 +78,26 @@ func Open() (*Ground, error) {
 			Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
 			BaseEndpoint: &endpoint, HTTPClient: caller,
 		},
-		Search: &Search{url: search},
-		Root:   root, Work: work, now: build{filepath.Join(work, "infra"), dist},
+		AccountID: EmulatorAccount, Search: &Search{url: search},
+		Root: root, Work: work, now: build{filepath.Join(work, "infra"), dist},
 		sinkURL: search, ours: os.Getenv(envServers) == "ours",
 	}
 	if url := os.Getenv(envSinkURL); url != "" {
 		g.sinkURL = url
 	}
+	if account == "" {
+		return g, nil
+	}
+	var err error
+	if g.Account, err = awsconfig.LoadDefaultConfig(context.Background(), awsconfig.WithHTTPClient(caller)); err != nil {
+		return nil, fmt.Errorf("read the credentials: %w", err)
+	}
+	g.AccountID, g.Real, g.Search.sign = account, true, g.signSearch
 	return g, nil
 }
+
+// SearchAt sets the address of the search engine, if it was not known when the account was opened.
+func (g *Ground) SearchAt(url string) { g.Search.url, g.sinkURL = url, url }
 
 // Main calls prepare and then runs the tests. It does not return.
 func Main(m *testing.M, prepare func(context.Context, *Ground) error) {
@@ -87,5 +114,5 @@ func Main(m *testing.M, prepare func(context.Context, *Ground) error) {
 	os.Exit(m.Run())
 }
 
-// AccountID is the id of the account in the emulators.
-const AccountID = "000000000000"
+// EmulatorAccount is the id of the account in the emulators.
+const EmulatorAccount = "000000000000"

@@ -140,7 +140,7 @@ func (s *Stack) Both(t testing.TB, one, other string) Who {
 	role := s.Names.Role(what, s.Account.Region)
 	_, err = s.Query(t.Context(), "iam", iamVersion, "CreateRole", url.Values{
 		"RoleName": {role}, "AssumeRolePolicyDocument": {`{"Version":"2012-10-17","Statement":[{"Effect":"Allow",` +
-			`"Principal":{"AWS":"arn:aws:iam::` + AccountID + `:root"},"Action":"sts:AssumeRole"}]}`},
+			`"Principal":{"AWS":"arn:aws:iam::` + s.AccountID + `:root"},"Action":"sts:AssumeRole"}]}`},
 	})
 	Must(t, err)
 	s.setPolicy(t, role, string(text))

@@ -57,7 +57,7 @@ func (s *Stack) Emulate(t testing.TB, f names.Function, changed map[string]strin
 		"AWS_LAMBDA_FUNCTION_NAME": name, "AWS_LAMBDA_FUNCTION_TIMEOUT": fmt.Sprint(deployed.Timeout),
 		"AWS_LAMBDA_FUNCTION_MEMORY_SIZE": fmt.Sprint(deployed.MemorySize), "LAMBDA_TASK_ROOT": folder,
 		"AWS_REGION": s.Account.Region, envEndpoint: *s.Account.BaseEndpoint,
-		"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
+		"AWS_s.AccountIDESS_KEY_ID": "test", "AWS_SECRET_s.AccountIDESS_KEY": "test",
 	}
 	maps.Copy(vars, deployed.Environment.Variables)
 	maps.Copy(vars, changed)
@@ -213,7 +213,7 @@ func (s *Stack) Taken(t testing.TB, queue string, bodies ...string) (msgs []type
 func (s *Stack) event(t testing.TB, queue string, msgs []types.Message) []byte {
 	t.Helper()
 	records := make([]map[string]any, len(msgs))
-	source := "arn:aws:sqs:" + s.Account.Region + ":" + AccountID + ":" + queue[strings.LastIndex(queue, "/")+1:]
+	source := "arn:aws:sqs:" + s.Account.Region + ":" + s.AccountID + ":" + queue[strings.LastIndex(queue, "/")+1:]
 	for i, m := range msgs {
 		attributes := make(map[string]any)
 		for name, a := range m.MessageAttributes {

@@ -17,7 +17,8 @@ import (
 
 // Search is a client for OpenSearch that does not use lull.
 type Search struct {
-	url string
+	url  string
+	sign func(req *http.Request, body []byte) error // nil for a server without authentication
 }
 
 // Hit is a document in OpenSearch.
@@ -57,6 +58,11 @@ func (s *Search) send(ctx context.Context, method, path string, body any) (answe
 		return answer, false, err
 	}
 	req.Header.Set("Content-Type", "application/json")
+	if s.sign != nil {
+		if err := s.sign(req, text); err != nil {
+			return answer, false, fmt.Errorf("OpenSearch %s %s: %w", method, path, err)
+		}
+	}
 	status, text, err := exchange(req)
 	if err != nil {
 		return answer, false, fmt.Errorf("OpenSearch %s %s: %w", method, path, err)

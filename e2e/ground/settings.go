@@ -3,15 +3,18 @@
 package ground
 
 import (
+	"cmp"
 	_ "embed" // embeds the settings files
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/config/yamlfile"
+	"github.com/lullhq/lull/sink"
 	_ "github.com/lullhq/lull/sink/builtin"
 	_ "github.com/lullhq/lull/source/builtin"
 )
@@ -55,6 +58,16 @@ type Settings struct {
 	// Parts makes the stack a part of several, which write to the same indices. The name of the
 	// stack ends in the part's number.
 	Parts config.Parts
+	// Quiet is debounce.quiet of a stack with short times. Default 4 s.
+	Quiet time.Duration
+}
+
+// auth returns how a stack authenticates to OpenSearch.
+func (g *Ground) auth() sink.AuthKind {
+	if g.Real {
+		return sink.AuthSigV4
+	}
+	return sink.AuthNone
 }
 
 // indices returns the first part of the names of a stack's indices.
@@ -95,7 +108,8 @@ func (g *Ground) write(s Settings) (deployed, here string, c *config.Config, err
 		}
 		text = os.Expand(text, func(name string) string {
 			return map[string]string{
-				"STACK": s.Stack, "KIND": string(s.Kind), "SINK_URL": f.url,
+				"REGION": g.Account.Region, "ACCOUNT": g.AccountID, "AUTH": string(g.auth()),
+				"QUIET": cmp.Or(s.Quiet, 4*time.Second).String(), "STACK": s.Stack, "KIND": string(s.Kind), "SINK_URL": f.url,
 				"INDEX": indices(s.Stack, s.Parts) + "-{collection}", "CMS": s.CMS, "FIRST": s.First, "HOOK": s.Hook,
 			}[name]
 		})

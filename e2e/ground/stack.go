@@ -3,6 +3,7 @@
 package ground
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -111,26 +112,29 @@ type Depth struct{ Visible, InFlight, Delayed int }
 // Depth counts the messages of a queue. The emulators count exactly.
 func (s *Stack) Depth(t testing.TB, queue string) Depth {
 	t.Helper()
-	out, err := s.SQS.GetQueueAttributes(t.Context(),
-		&sqs.GetQueueAttributesInput{
-			QueueUrl:       &queue,
-			AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameAll},
-		})
+	d, err := s.ReadDepth(t.Context(), queue)
+	Must(t, err)
+	return d
+}
+
+// ReadDepth is Depth for code that is not a test.
+func (s *Stack) ReadDepth(ctx context.Context, queue string) (d Depth, err error) {
+	out, err := s.SQS.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
+		QueueUrl: &queue, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameAll},
+	})
 	if err != nil {
-		t.Fatalf("count the messages of %s: %v", queue, err)
+		return d, fmt.Errorf("count the messages of %s: %w", queue, err)
 	}
-	number := func(name types.QueueAttributeName) int {
-		n, err := strconv.Atoi(out.Attributes[string(name)])
-		if err != nil {
-			t.Fatalf("count the messages of %s: %s is %q", queue, name, out.Attributes[string(name)])
+	for name, to := range map[types.QueueAttributeName]*int{
+		types.QueueAttributeNameApproximateNumberOfMessages:           &d.Visible,
+		types.QueueAttributeNameApproximateNumberOfMessagesNotVisible: &d.InFlight,
+		types.QueueAttributeNameApproximateNumberOfMessagesDelayed:    &d.Delayed,
+	} {
+		if *to, err = strconv.Atoi(out.Attributes[string(name)]); err != nil {
+			return d, fmt.Errorf("count the messages of %s: %s is %q", queue, name, out.Attributes[string(name)])
 		}
-		return n
 	}
-	return Depth{
-		number(types.QueueAttributeNameApproximateNumberOfMessages),
-		number(types.QueueAttributeNameApproximateNumberOfMessagesNotVisible),
-		number(types.QueueAttributeNameApproximateNumberOfMessagesDelayed),
-	}
+	return d, nil
 }
 
 // Receive receives messages from a queue like any other consumer, and returns their number. The

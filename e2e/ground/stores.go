@@ -86,7 +86,7 @@ func attribute(v types.AttributeValue) []byte {
 }
 
 func (s *Stack) objects(ctx context.Context, keep keep) error {
-	bucket := aws.String(s.Names.Bucket(AccountID, s.Account.Region))
+	bucket := aws.String(s.Names.Bucket(s.AccountID, s.Account.Region))
 	in := &s3.ListObjectVersionsInput{Bucket: bucket}
 	for {
 		page, err := s.Files().ListObjectVersions(ctx, in)

@@ -49,7 +49,7 @@ func (g *Ground) deployPlain(ctx context.Context, settings Settings, b build) (*
 	version := map[string]any{
 		"Name": "/cdk-bootstrap/hnb659fds/version", "Value": "30", "Type": "String", "Overwrite": true,
 	}
-	err = errors.Join(g.Bucket(ctx, "cdk-hnb659fds-assets-"+AccountID+"-"+g.Account.Region),
+	err = errors.Join(g.Bucket(ctx, "cdk-hnb659fds-assets-"+g.AccountID+"-"+g.Account.Region),
 		g.target(ctx, "ssm", "AmazonSSM.PutParameter", version, nil))
 	if err != nil {
 		return nil, err

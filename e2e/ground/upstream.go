@@ -152,7 +152,7 @@ func (s *Stack) Wrapped(t testing.TB, topic string, texts ...string) {
 }
 
 func (s *Stack) liveARN() string {
-	return "arn:aws:sqs:" + s.Account.Region + ":" + AccountID + ":" + s.Names.Queue(Sink, flight.Live)
+	return "arn:aws:sqs:" + s.Account.Region + ":" + s.AccountID + ":" + s.Names.Queue(Sink, flight.Live)
 }
 
 // Notify makes a bucket of the stack send a notification of every change to the live queue. The

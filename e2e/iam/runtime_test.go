@@ -31,7 +31,7 @@ func TestEveryProgramUnderAmazonsRuntime(t *testing.T) {
 		// No execution starts, so index takes its turns below, and not behind the state machine.
 		changed := map[string]string{
 			lambda.EnvLiveQueue: live,
-			lambda.EnvExpress:   "arn:aws:states:us-east-1:" + ground.AccountID + ":stateMachine:none",
+			lambda.EnvExpress:   "arn:aws:states:us-east-1:" + ground.EmulatorAccount + ":stateMachine:none",
 		}
 		receive, index := s.Emulate(t, names.Receive, changed), s.Emulate(t, names.Index, changed)
 		body := func(id string) string { return ground.Event{Collection: c, ID: id, Version: 1}.Body() }
@@ -122,7 +122,7 @@ func byTopic(t *testing.T, text string) string {
 	t.Helper()
 	return encoded(t, map[string]any{
 		"Type": "Notification", "MessageId": "6f4c9d0e-0b3c-5e0a-9a55-2f1f0d6f2a11",
-		"TopicArn": "arn:aws:sns:us-east-1:" + ground.AccountID + ":changes", "Message": text,
+		"TopicArn": "arn:aws:sns:us-east-1:" + ground.EmulatorAccount + ":changes", "Message": text,
 		"Timestamp": time.Now().UTC().Format(time.RFC3339Nano), "SignatureVersion": "1", "Signature": "c2lnbmF0dXJl",
 		"SigningCertURL": "https://sns.us-east-1.amazonaws.com/cert.pem",
 		"UnsubscribeURL": "https://sns.us-east-1.amazonaws.com/",
@@ -134,7 +134,7 @@ func byBus(t *testing.T, detail string) string {
 	t.Helper()
 	return encoded(t, map[string]any{
 		"version": "0", "id": "7bf73129-1428-4cd3-a780-95db273d1602", "detail-type": "changed",
-		"source": ground.EventSource, "account": ground.AccountID, "time": time.Now().UTC().Format(time.RFC3339),
+		"source": ground.EventSource, "account": ground.EmulatorAccount, "time": time.Now().UTC().Format(time.RFC3339),
 		"region": "us-east-1", "resources": []string{},
 		"detail": json.RawMessage(detail),
 	})

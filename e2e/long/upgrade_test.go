@@ -73,7 +73,7 @@ func TestUpgradeAndRollBackUnderLoad(t *testing.T) {
 	want["later"] = 1
 	s.Holds(t, c, want)
 	got := s.Counts(t).Since(before)
-	t.Logf("%d versions of %d documents: %v", l.sent, len(want)-1, got)
+	t.Logf("the functions counted %v", got)
 	s.Never(t, before, "SinkNewer", "Rejected", "Panics", "ConfigurationErrors", "UnknownSchema", "InvalidEvents")
 	if got["Parked"] != 1 {
 		t.Errorf("%d dead letters, want the one that was sent before", got["Parked"])

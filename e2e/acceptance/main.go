@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/lullhq/lull/e2e/ground"
+)
+
+// The backends that acceptance runs on.
+const (
+	onAWS        = "aws"
+	onLocalStack = "localstack"
+	onMinistack  = "ministack"
+)
+
+// options are what the operator asks for.
+type options struct {
+	backend string
+	account string
+	stack   string
+	search  string
+	tests   string
+	page    string
+	length  time.Duration
+	load    int
+	yes     bool
+	clean   bool
+}
+
+func read(args []string, out io.Writer) (o options, err error) {
+	flags := flag.NewFlagSet("acceptance", flag.ContinueOnError)
+	flags.SetOutput(out)
+	flags.StringVar(&o.backend, "on", onAWS, "where it runs: aws, localstack or ministack")
+	flags.StringVar(&o.account, "account", "", "the `ID` of the account that your credentials belong to; needed on AWS")
+	flags.StringVar(&o.stack, "stack", "lull-acceptance", "the `NAME` of the stack, and the beginning of all other names")
+	flags.StringVar(&o.search, "search", "", "the `URL` of an OpenSearch domain that may be written to; without it, a small one is made on AWS")
+	flags.StringVar(&o.tests, "tests", portable, "the end-to-end tests to run, as a `PATTERN`; none for no tests")
+	flags.StringVar(&o.page, "page", "", "the `FILE` that the result is written to, such as docs/acceptance.md")
+	flags.DurationVar(&o.length, "for", 10*time.Minute, "how long the load lasts")
+	flags.IntVar(&o.load, "load", 20, "the load in `EVENTS` a second, 1 to 100")
+	flags.BoolVar(&o.yes, "yes", false, "do not ask")
+	flags.BoolVar(&o.clean, "clean", false, "only remove what an earlier run left")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	switch {
+	case flags.NArg() > 0:
+		return o, fmt.Errorf("%q is not an option", flags.Arg(0))
+	case o.backend != onAWS && o.backend != onLocalStack && o.backend != onMinistack:
+		return o, fmt.Errorf("-on %q: aws, localstack or ministack", o.backend)
+	case o.backend == onAWS && !accountID.MatchString(o.account):
+		return o, fmt.Errorf("-account %q: name the account that your credentials belong to, by its 12 digits: "+
+			"make acceptance ACCOUNT=111122223333", o.account)
+	case !stackName.MatchString(o.stack):
+		return o, fmt.Errorf("-stack %q: begin with lull- and use at most 24 small letters, digits and hyphens", o.stack)
+	case o.load < 1 || o.load > 100:
+		return o, fmt.Errorf("-load %d: 1 to 100 events a second", o.load)
+	case o.length < 20*time.Second || o.length > 2*time.Hour:
+		return o, fmt.Errorf("-for %s: 20s to 2h", o.length)
+	}
+	return o, nil
+}
+
+func main() {
+	o, err := read(os.Args[1:], os.Stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		os.Exit(2)
+	}
+	if err == nil {
+		err = run(o)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "acceptance:", err)
+		os.Exit(1)
+	}
+}
+
+func run(o options) error {
+	// The names of everything that is made begin with the stack's name, also in the end-to-end tests.
+	if err := os.Setenv(ground.EnvStack, o.stack); err != nil {
+		return err
+	}
+	if o.backend == onAWS {
+		if err := os.Setenv(ground.EnvAccount, o.account); err != nil {
+			return err
+		}
+	}
+	g, err := ground.Open()
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	r := &runner{options: o, g: g, out: os.Stdout, file: filepath.Join(g.Work, o.stack+".json")}
+	if err := r.begin(ctx); err != nil {
+		return err
+	}
+	if o.clean {
+		return r.remove(ctx)
+	}
+	if !o.yes && !agreed(os.Stdin, r.out) {
+		return errors.New("nothing was done")
+	}
+	err = r.perform(ctx)
+	if ctx.Err() != nil {
+		stop() // a second Ctrl-C ends the program
+		fmt.Fprintln(r.out, "interrupted: removing everything; a second Ctrl-C stops that")
+		return errors.Join(errors.New("interrupted"), r.remove(context.Background()))
+	}
+	if err != nil {
+		again := "make acceptance ACCOUNT=" + o.account
+		return fmt.Errorf("%w\nEverything is still there. Continue with `%s`, or remove it with `%s ARGS=-clean`",
+			err, again, again)
+	}
+	return nil
+}
+
+// agreed asks the operator.
+func agreed(in io.Reader, out io.Writer) bool {
+	fmt.Fprint(out, "Continue? [y/N] ")
+	line, _ := bufio.NewReader(in).ReadString('\n')
+	answer := strings.ToLower(strings.TrimSpace(line))
+	return answer == "y" || answer == "yes"
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ground
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+)
+
+// domains is the path of the domains in the interface of OpenSearch Service
+// (docs.aws.amazon.com/opensearch-service/latest/APIReference).
+const domains = "/2021-01-01/opensearch/domain"
+
+// Domain returns the address of an OpenSearch domain, without https://. The address is empty until
+// the domain can be reached.
+func (g *Ground) Domain(ctx context.Context, name string) (address string, found bool, err error) {
+	var d struct{ DomainStatus struct{ Endpoint string } }
+	err = g.json(ctx, "es", http.MethodGet, domains+"/"+name, nil, &d, http.Header{})
+	if err != nil && strings.Contains(err.Error(), "status 404") {
+		return "", false, nil
+	}
+	return d.DomainStatus.Endpoint, err == nil, err
+}
+
+// MakeDomain asks for a domain of one small node. It trusts the roles of the account.
+func (g *Ground) MakeDomain(ctx context.Context, name string) error {
+	policy, err := json.Marshal(map[string]any{
+		"Version": "2012-10-17",
+		"Statement": []any{map[string]any{
+			"Effect": "Allow", "Action": "es:ESHttp*",
+			"Principal": map[string]any{"AWS": "arn:aws:iam::" + g.AccountID + ":root"},
+			"Resource":  "arn:aws:es:" + g.Account.Region + ":" + g.AccountID + ":domain/" + name + "/*",
+		}},
+	})
+	if err != nil {
+		return err
+	}
+	on := map[string]any{"Enabled": true}
+	return g.json(ctx, "es", http.MethodPost, domains, map[string]any{
+		"DomainName": name, "EngineVersion": "OpenSearch_2.19", "AccessPolicies": string(policy),
+		"ClusterConfig": map[string]any{"InstanceType": "t3.small.search", "InstanceCount": 1},
+		"EBSOptions":    map[string]any{"EBSEnabled": true, "VolumeType": "gp3", "VolumeSize": 10},
+		"DomainEndpointOptions": map[string]any{
+			"EnforceHTTPS": true, "TLSSecurityPolicy": "Policy-Min-TLS-1-2-2019-07",
+		},
+		"NodeToNodeEncryptionOptions": on, "EncryptionAtRestOptions": on,
+	}, nil, http.Header{"Content-Type": {"application/json"}})
+}
+
+// RemoveDomain asks AWS to delete a domain. AWS needs some minutes for that.
+func (g *Ground) RemoveDomain(ctx context.Context, name string) error {
+	return g.json(ctx, "es", http.MethodDelete, domains+"/"+name, nil, nil, http.Header{})
+}

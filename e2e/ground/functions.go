@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ground
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/lullhq/lull/internal/deploy/names"
+)
+
+// function sends a request about a function to Lambda.
+func (s *Stack) function(ctx context.Context, f names.Function, method, path string, in, out any) error {
+	path = "/2015-03-31/functions/" + s.Names.Function(Sink, f) + path
+	return s.json(ctx, "lambda", method, path, in, out, http.Header{"Content-Type": {"application/json"}})
+}
+
+// configuration is the part of a function's configuration that this package changes.
+type configuration struct {
+	Timeout    int
+	MemorySize int
+}
+
+// KillForAWhile kills the invocations of a function for some time, as Lambda kills an invocation
+// that outlives its timeout. It points the alias to a version with the shortest timeout and the
+// least memory. At the end it restores the alias and the configuration, also if ctx ends.
+func (s *Stack) KillForAWhile(ctx context.Context, f names.Function, length time.Duration) (err error) {
+	var alias struct{ FunctionVersion string }
+	var was configuration
+	if err := errors.Join(s.function(ctx, f, http.MethodGet, "/aliases/"+names.Alias, nil, &alias),
+		s.function(ctx, f, http.MethodGet, "/configuration", nil, &was)); err != nil {
+		return err
+	}
+	later := context.WithoutCancel(ctx)
+	defer func() {
+		err = errors.Join(err, s.Point(later, f, alias.FunctionVersion), s.Configure(later, f, was))
+	}()
+	if err := s.Configure(ctx, f, configuration{Timeout: 1, MemorySize: 128}); err != nil {
+		return err
+	}
+	var short struct{ Version string }
+	if err := s.function(ctx, f, http.MethodPost, "/versions", map[string]any{}, &short); err != nil {
+		return err
+	}
+	if err := s.Point(ctx, f, short.Version); err != nil {
+		return err
+	}
+	select {
+	case <-time.After(length):
+	case <-ctx.Done():
+	}
+	return ctx.Err()
+}
+
+// Point points the alias of a function to a version.
+func (s *Stack) Point(ctx context.Context, f names.Function, version string) error {
+	in := map[string]any{"FunctionVersion": version}
+	return s.function(ctx, f, http.MethodPut, "/aliases/"+names.Alias, in, nil)
+}
+
+// Configure changes a function, and waits until Lambda has applied the change.
+func (s *Stack) Configure(ctx context.Context, f names.Function, to any) error {
+	if err := s.function(ctx, f, http.MethodPut, "/configuration", to, nil); err != nil {
+		return err
+	}
+	return s.Eventually(ctx, "the configuration of "+string(f)+" has changed", func() (bool, string) {
+		var now struct{ LastUpdateStatus string }
+		err := s.function(ctx, f, http.MethodGet, "/configuration", nil, &now)
+		return err == nil && now.LastUpdateStatus == "Successful", fmt.Sprint(now, err)
+	})
+}
+
+// Eventually is [Until] for code that is not a test: it returns an error if Patience ends first.
+func (g *Ground) Eventually(ctx context.Context, what string, ask func() (yes bool, saw string)) error {
+	saw, ok := wait(Patience, func() (bool, string) {
+		if ctx.Err() != nil {
+			return true, ""
+		}
+		return ask()
+	})
+	if !ok {
+		return fmt.Errorf("not within %s: %s; last seen: %s", Patience, what, saw)
+	}
+	return ctx.Err()
+}
+
+// KillProcesses kills every running process of a function on LocalStack of run.sh, and returns
+// their number.
+func (g *Ground) KillProcesses(ctx context.Context, function string) (killed int, err error) {
+	script := filepath.Join(g.Root, "localstack", "functions.sh")
+	out, err := exec.CommandContext(ctx, script, function).Output()
+	if err != nil {
+		return 0, fmt.Errorf("find processes of %s: %w", function, err)
+	}
+	for _, line := range strings.Fields(string(out)) {
+		pid, err := strconv.Atoi(line)
+		if err != nil {
+			return killed, fmt.Errorf("find processes of %s: %w", function, err)
+		}
+		if syscall.Kill(pid, syscall.SIGKILL) == nil {
+			killed++
+		}
+	}
+	return killed, nil
+}
