@@ -227,6 +227,24 @@ e2e-long: ## Upgrade a stack of an earlier build under load, and roll it back
 	$(MAKE) build ARCH=$(host)
 	e2e/run.sh long
 
+.PHONY: acceptance
+acceptance: build ## Prove a stack on your AWS account and remove it again; it asks first (ACCOUNT=111122223333)
+	@$(need_node)
+	@$(as_a_job) e2e/acceptance.sh '$(ACCOUNT)' $(ARGS)
+
+# The end-to-end tests run in e2e, and on AWS. LocalStack cannot change a stack, so the deploy under load is in the
+# second target.
+.PHONY: acceptance-localstack acceptance-iam
+acceptance-localstack:
+	localstack/setup.sh
+	$(MAKE) build ARCH=$(host)
+	e2e/run.sh acceptance -tests none -for 40s -page $(CURDIR)/out/acceptance.md
+
+acceptance-iam:
+	localstack/setup.sh
+	$(MAKE) build ARCH=$(host)
+	LULL_E2E_BACKEND=ministack e2e/run.sh acceptance -for 2m -page $(CURDIR)/out/acceptance-iam.md
+
 .PHONY: lifecycles
 lifecycles: ## Simulate an outage, count what prune costs, and write docs/lifecycles.md
 	go test -count=1 -timeout 30m -run '^TestWrite(Recovery|Slow|Ceiling|Cost)$$' ./internal/simulation/sim ./internal/pipeline/prune -args -update
@@ -382,7 +400,7 @@ clean: ## Remove what was built; what the end-to-end tests installed stays
 
 .PHONY: ci
 ci: ## What CI runs: lint, tests, race, builds, end to end
-	E2E_SHORT=yes .ci/stages lint test test-docs test-console test-example test-vertex test-cms faults race sizes reproducible lint-template e2e e2e-iam
+	E2E_SHORT=yes .ci/stages lint test test-docs test-console test-example test-vertex test-cms faults race sizes reproducible lint-template e2e e2e-iam acceptance-localstack
 
 # Each part takes an hour at most on two cores, and is ended then; the nightly workflow runs them side by side.
 within_an_hour := .ci/stages --all --within 60
@@ -406,7 +424,7 @@ nightly-fuzz: ## Every decoder against invented inputs
 	FUZZTIME=$${FUZZTIME:-50000x} $(within_an_hour) fuzz
 
 nightly-e2e: ## The whole stack on LocalStack, an upgrade with a rollback, and the stack of the tutorial
-	status=0; $(within_an_hour) senders e2e e2e-long bench-engines-smoke local-up || status=$$?; localstack/down.sh && exit $$status
+	status=0; $(within_an_hour) senders e2e e2e-long acceptance-iam bench-engines-smoke local-up || status=$$?; localstack/down.sh && exit $$status
 
 nightly-sinks: ## Real upstreams and real search engines
 	$(within_an_hour) e2e-upstreams e2e-sinks bench-engines-smoke

@@ -34,6 +34,14 @@ func (r *runner) engine(ctx context.Context) (string, error) {
 	return "", nil
 }
 
+// foundDomain says in the state whether there is a domain of the stack's name.
+func (r *runner) foundDomain(ctx context.Context) (err error) {
+	if r.backend == onAWS && r.search == "" {
+		_, r.state.Domain, err = r.g.Domain(ctx, r.stack)
+	}
+	return err
+}
+
 // makeDomain makes a domain of the stack's name, unless there is one, and waits until it can be
 // reached.
 func (r *runner) makeDomain(ctx context.Context) (address string, err error) {

@@ -27,7 +27,7 @@ const hoursOfMonth = 730
 // whole time.
 func (r *runner) estimate(ctx context.Context) (float64, time.Duration, error) {
 	lull := filepath.Join(r.g.Work, "lull")
-	out, err := exec.CommandContext(ctx, lull, "cost", "--load", strconv.Itoa(r.load), "--json").Output()
+	out, err := exec.CommandContext(ctx, lull, "cost", "--load", strconv.Itoa(r.rate), "--json").Output()
 	if err != nil {
 		return 0, 0, fmt.Errorf("estimate the cost of the load: %w", err)
 	}
@@ -69,6 +69,6 @@ func (r *runner) announce(ctx context.Context) error {
 	}
 	fmt.Fprintf(r.out, "acceptance of the stack %s in %s.\n", r.stack, where)
 	fmt.Fprintf(r.out, "It deploys the stack, tests it, sends %d events a second for %s with kills and a deploy, and removes it.\n",
-		r.load, r.length)
+		r.rate, r.length)
 	return nil
 }

@@ -39,9 +39,9 @@ func kills() []names.Function {
 	return []names.Function{names.Receive, names.Index, names.Prune, names.DLQ}
 }
 
-// load20 sends a load in bursts of five. In the meantime it kills each function, deploys other
+// disturbedLoad sends a load in bursts of five. In the meantime it kills each function, deploys other
 // settings, and deploys the former settings again. Then it compares the sink with what was sent.
-func (r *runner) load20(ctx context.Context) (string, error) {
+func (r *runner) disturbedLoad(ctx context.Context) (string, error) {
 	if err := r.known(ctx); err != nil {
 		return "", err
 	}
@@ -50,8 +50,8 @@ func (r *runner) load20(ctx context.Context) (string, error) {
 		return "", err
 	}
 	collection, began := r.s.Collection("acceptance"), time.Now()
-	l := r.s.Load(ctx, collection, ground.LoadRate{Documents: 10 * r.load, PerSecond: r.load, Burst: 5})
-	f := &figures{Killed: make(map[string]int), PerSecond: r.load}
+	l := r.s.Load(ctx, collection, ground.LoadRate{Documents: 10 * r.rate, PerSecond: r.rate, Burst: 5})
+	f := &figures{Killed: make(map[string]int), PerSecond: r.rate}
 	err = r.disturb(ctx, f)
 	if err == nil {
 		err = sleep(ctx, time.Until(began.Add(r.length)))

@@ -35,7 +35,7 @@ type options struct {
 	tests   string
 	page    string
 	length  time.Duration
-	load    int
+	rate    int
 	yes     bool
 	clean   bool
 }
@@ -50,7 +50,7 @@ func read(args []string, out io.Writer) (o options, err error) {
 	flags.StringVar(&o.tests, "tests", portable, "the end-to-end tests to run, as a `PATTERN`; none for no tests")
 	flags.StringVar(&o.page, "page", "", "the `FILE` that the result is written to, such as docs/acceptance.md")
 	flags.DurationVar(&o.length, "for", 10*time.Minute, "how long the load lasts")
-	flags.IntVar(&o.load, "load", 20, "the load in `EVENTS` a second, 1 to 100")
+	flags.IntVar(&o.rate, "load", 20, "the load in `EVENTS` a second, 1 to 100")
 	flags.BoolVar(&o.yes, "yes", false, "do not ask")
 	flags.BoolVar(&o.clean, "clean", false, "only remove what an earlier run left")
 	if err := flags.Parse(args); err != nil {
@@ -66,8 +66,8 @@ func read(args []string, out io.Writer) (o options, err error) {
 			"make acceptance ACCOUNT=111122223333", o.account)
 	case !stackName.MatchString(o.stack):
 		return o, fmt.Errorf("-stack %q: begin with lull- and use at most 24 small letters, digits and hyphens", o.stack)
-	case o.load < 1 || o.load > 100:
-		return o, fmt.Errorf("-load %d: 1 to 100 events a second", o.load)
+	case o.rate < 1 || o.rate > 100:
+		return o, fmt.Errorf("-load %d: 1 to 100 events a second", o.rate)
 	case o.length < 20*time.Second || o.length > 2*time.Hour:
 		return o, fmt.Errorf("-for %s: 20s to 2h", o.length)
 	}
@@ -105,6 +105,7 @@ func run(o options) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	r := &runner{options: o, g: g, out: os.Stdout, file: filepath.Join(g.Work, o.stack+".json")}
+	r.plan = r.steps()
 	if err := r.begin(ctx); err != nil {
 		return err
 	}

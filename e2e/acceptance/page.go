@@ -55,8 +55,10 @@ func (s state) page(o options, commit string) string {
 		line("| documents that went back to an older version, dead letters | 0 |")
 		line("| writes | %d |", f.Writes)
 		line("| from sent to committed, p50, p99, latest | %s, %s, %s |", seconds(f.P50), seconds(f.P99), seconds(f.Max))
-		for _, name := range slices.Sorted(maps.Keys(f.Killed)) {
-			line("| processes of %s that were killed | %d |", name, f.Killed[name])
+		if o.backend == onLocalStack { // processes of other backends cannot be reached
+			for _, name := range slices.Sorted(maps.Keys(f.Killed)) {
+				line("| processes of %s that were killed | %d |", name, f.Killed[name])
+			}
 		}
 		line("| invocations that a timeout killed, while each alias pointed to a version with a timeout of 1 s | %d |", f.TimedOut)
 		line("| deploys and rollbacks under load | %s |", deploys(f.Deploys))

@@ -24,6 +24,7 @@ type runner struct {
 	out   io.Writer
 	file  string
 	state state
+	plan  []step
 }
 
 // state is what a run stores after each step, as JSON.
@@ -60,7 +61,7 @@ func (r *runner) steps() []step {
 		{"deploy", r.deploy},
 		{"doctor", r.doctor},
 		{"end-to-end tests", r.test},
-		{"load, kills, deploy and rollback", r.load20},
+		{"load, kills, deploy and rollback", r.disturbedLoad},
 		{"destroy", r.destroy},
 	}
 }
@@ -70,20 +71,20 @@ func (r *runner) begin(ctx context.Context) error {
 	if err := r.check(ctx); err != nil {
 		return err
 	}
-	text, err := os.ReadFile(r.file)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		r.state = state{Account: r.g.AccountID, Region: r.g.Account.Region, Begun: time.Now().UTC()}
-		if !r.clean {
-			err = r.unused(ctx)
-		} else {
-			err = nil
-		}
-	case err == nil:
-		err = json.Unmarshal(text, &r.state)
-	}
-	if err != nil {
+	if err := r.load(); err != nil {
 		return err
+	}
+	if r.state.Begun.IsZero() {
+		r.state = state{Account: r.g.AccountID, Region: r.g.Account.Region, Begun: time.Now().UTC()}
+		var err error
+		if r.clean {
+			err = r.foundDomain(ctx) // the file that says whether the run made a domain is lost
+		} else {
+			err = r.unused(ctx)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	if r.state.Account != r.g.AccountID || r.state.Region != r.g.Account.Region {
 		return fmt.Errorf("%s is of a run in account %s, region %s: use that account and region, or delete the file",
@@ -98,9 +99,21 @@ func (r *runner) begin(ctx context.Context) error {
 	return r.announce(ctx)
 }
 
+// load reads the state of an earlier run, if there was one.
+func (r *runner) load() error {
+	text, err := os.ReadFile(r.file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &r.state)
+	}
+	return err
+}
+
 // perform runs the steps that are not done yet.
 func (r *runner) perform(ctx context.Context) error {
-	for _, s := range r.steps() {
+	for _, s := range r.plan {
 		if i := slices.IndexFunc(r.state.Steps, func(d done) bool { return d.Name == s.name }); i >= 0 {
 			fmt.Fprintf(r.out, "%-34s done before, in %d s\n", s.name, r.state.Steps[i].Seconds)
 			continue

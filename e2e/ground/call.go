@@ -28,7 +28,9 @@ import (
 
 // caller limits the time of every request of the tests, so that an emulator which hangs does not
 // hang the tests.
-var caller = &http.Client{Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+var caller aws.HTTPClient = &http.Client{
+	Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 64},
+}
 
 // Query sends a request to a service with the query protocol (SNS, IAM, CloudFormation, STS), and
 // returns the XML of the answer.

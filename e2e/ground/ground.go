@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 )
@@ -88,10 +89,12 @@ func Open() (*Ground, error) {
 	if account == "" {
 		return g, nil
 	}
+	client := awshttp.NewBuildableClient().WithTimeout(time.Minute)
 	var err error
-	if g.Account, err = awsconfig.LoadDefaultConfig(context.Background(), awsconfig.WithHTTPClient(caller)); err != nil {
+	if g.Account, err = awsconfig.LoadDefaultConfig(context.Background(), awsconfig.WithHTTPClient(client)); err != nil {
 		return nil, fmt.Errorf("read the credentials: %w", err)
 	}
+	caller = g.Account.HTTPClient // it trusts the certificates of AWS_CA_BUNDLE
 	g.AccountID, g.Real, g.Search.sign = account, true, g.signSearch
 	return g, nil
 }
