@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// The price of the domain that a run makes, in dollars an hour: one t3.small.search and 10 GB of gp3
-// in us-east-1 (aws.amazon.com/opensearch-service/pricing, read in November 2026).
+// The price of the domain that a run makes, in dollars an hour: one t3.small.search and 10 GB of
+// gp3 in us-east-1 (aws.amazon.com/opensearch-service/pricing, read in November 2026).
 const domainHour = 0.036 + 10*0.122/730
 
 // aroundLoad is how long a run takes beside the load: the domain, two deploys, tests, destroy.

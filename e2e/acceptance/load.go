@@ -39,8 +39,8 @@ func kills() []names.Function {
 	return []names.Function{names.Receive, names.Index, names.Prune, names.DLQ}
 }
 
-// disturbedLoad sends a load in bursts of five. In the meantime it kills each function, deploys other
-// settings, and deploys the former settings again. Then it compares the sink with what was sent.
+// disturbedLoad sends a load in bursts of five. In the meantime it kills each function, deploys
+// other settings, and deploys the former settings again. Then it compares the sink with what was sent.
 func (r *runner) disturbedLoad(ctx context.Context) (string, error) {
 	if err := r.known(ctx); err != nil {
 		return "", err

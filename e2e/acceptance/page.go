@@ -26,15 +26,16 @@ func (s state) page(o options, commit string) string {
 	line := func(format string, args ...any) { fmt.Fprintf(&p, format+"\n", args...) }
 	line("# Acceptance")
 	line("")
-	line("For everybody who asks where lull has run. `make acceptance` wrote this page. [Its")
-	line("section](deploy.md#prove-it-on-your-account) says what it does.")
+	line("For everybody who asks where lull has run. The [glossary](glossary.md) defines the words.")
+	line("`make acceptance` wrote this page, and [deploy](deploy.md#prove-it-on-your-account) says what it does.")
 	line("")
 	where := map[string]string{
-		onAWS:        "on **AWS**, in the region " + s.Region,
-		onLocalStack: "on **LocalStack**, an emulator. It did not run on AWS",
-		onMinistack:  "on **ministack**, an emulator that enforces IAM. It did not run on AWS",
+		onAWS:        "on **AWS**, in the region " + s.Region + ".",
+		onLocalStack: "on **LocalStack**, an emulator. It did not run on AWS.",
+		onMinistack:  "on **ministack**, an emulator that enforces IAM. It did not run on AWS.",
 	}[o.backend]
-	line("This run of %s, of the commit %s, was %s.", s.Begun.Format("2 January 2006"), commit, where)
+	line("This run of the commit %s on %s was", commit, s.Begun.Format("2 January 2006"))
+	line("%s", where)
 	line("")
 	line("| step | result | seconds |")
 	line("|---|---|---|")
@@ -73,8 +74,8 @@ func (s state) page(o options, commit string) string {
 		line("")
 	}
 	if o.backend == onAWS {
-		line("The estimate was $%.2f. Cost Explorer shows the bill a day later, by the tag `lull:stack` with the value", s.Dollars)
-		line("`%s-express`.", o.stack)
+		line("The estimate was $%.2f. Cost Explorer shows the bill a day later, by the tag `lull:stack` with", s.Dollars)
+		line("the value `%s-express`.", o.stack)
 		line("")
 	}
 	line("What the run left:")

@@ -146,8 +146,8 @@ func (s *Stack) readStream(ctx context.Context, group, stream string) error {
 // TimedOut is the count of invocations that Lambda killed because of their timeout.
 const TimedOut = "invocations that timed out"
 
-// timedOut reports whether Lambda wrote this line about an invocation that timed out: as text, or as
-// JSON in the record platform.report.
+// timedOut reports whether Lambda wrote this line about an invocation that timed out: as text, or
+// as JSON in the record platform.report.
 func timedOut(line string) bool {
 	return strings.Contains(line, "Task timed out after") ||
 		strings.Contains(line, `"platform.report"`) && strings.Contains(line, `"status":"timeout"`)

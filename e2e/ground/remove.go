@@ -113,8 +113,8 @@ func (s *Search) Remove(ctx context.Context, stack string) error {
 }
 
 // Exists reports whether a resource exists. It asks the resource's service, because CloudFormation
-// forgets a stack that it has deleted. It knows the types that keep data, cost money or keep a name;
-// for other types it returns false.
+// forgets a stack that it has deleted. It knows the types that keep data, cost money or keep a
+// name. For other types it returns false.
 func (g *Ground) Exists(ctx context.Context, kind, name string) (bool, error) {
 	switch kind {
 	case "AWS::DynamoDB::GlobalTable", "AWS::DynamoDB::Table":
