@@ -40,7 +40,8 @@ func kills() []names.Function {
 }
 
 // disturbedLoad sends a load in bursts of five. In the meantime it kills each function, deploys
-// other settings, and deploys the former settings again. Then it compares the sink with what was sent.
+// other settings, and deploys the former settings again. At the end it compares the sink with the
+// versions that were sent.
 func (r *runner) disturbedLoad(ctx context.Context) (string, error) {
 	if err := r.known(ctx); err != nil {
 		return "", err
@@ -148,7 +149,8 @@ func (r *runner) kill(ctx context.Context, f names.Function, length time.Duratio
 func (r *runner) compare(ctx context.Context, l *ground.Load, collection string, newest map[string]int) error {
 	err := r.s.Eventually(ctx, "the newest version of every document is committed", func() (bool, string) {
 		now, err := l.Versions(ctx)
-		return err == nil && same(now, newest) == len(newest), fmt.Sprintf("%d of %d, %v", same(now, newest), len(newest), err)
+		n := same(now, newest)
+		return err == nil && n == len(newest), fmt.Sprintf("%d of %d, %v", n, len(newest), err)
 	})
 	if err != nil {
 		return err
@@ -191,7 +193,8 @@ func same(now, newest map[string]int) (n int) {
 // drained reports whether all queues are empty.
 func (r *runner) drained(ctx context.Context) (bool, string) {
 	var saw []string
-	for name, queue := range map[string]string{string(flight.Live): r.s.Live, string(flight.Bulk): r.s.Bulk, "dead": r.s.Dead} {
+	queues := map[string]string{string(flight.Live): r.s.Live, string(flight.Bulk): r.s.Bulk, "dead": r.s.Dead}
+	for name, queue := range queues {
 		if d, err := r.s.ReadDepth(ctx, queue); err != nil || d != (ground.Depth{}) {
 			saw = append(saw, fmt.Sprintf("%s %+v %v", name, d, err))
 		}

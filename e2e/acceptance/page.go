@@ -27,7 +27,8 @@ func (s state) page(o options, commit string) string {
 	line("# Acceptance")
 	line("")
 	line("For everybody who asks where lull has run. The [glossary](glossary.md) defines the words.")
-	line("`make acceptance` wrote this page, and [deploy](deploy.md#prove-it-on-your-account) says what it does.")
+	line("`make acceptance` wrote this page; [deploy](deploy.md#prove-it-on-your-account) says what it")
+	line("does.")
 	line("")
 	where := map[string]string{
 		onAWS:        "on **AWS**, in the region " + s.Region + ".",
@@ -68,7 +69,7 @@ func (s state) page(o options, commit string) string {
 	if len(s.Tests) > 0 {
 		line("The end-to-end tests:")
 		line("")
-		line("```")
+		line("```text output")
 		line("%s", strings.Join(s.Tests, "\n"))
 		line("```")
 		line("")

@@ -91,7 +91,8 @@ func Open() (*Ground, error) {
 	}
 	client := awshttp.NewBuildableClient().WithTimeout(time.Minute)
 	var err error
-	if g.Account, err = awsconfig.LoadDefaultConfig(context.Background(), awsconfig.WithHTTPClient(client)); err != nil {
+	g.Account, err = awsconfig.LoadDefaultConfig(context.Background(), awsconfig.WithHTTPClient(client))
+	if err != nil {
 		return nil, fmt.Errorf("read the credentials: %w", err)
 	}
 	caller = g.Account.HTTPClient // it trusts the certificates of AWS_CA_BUNDLE
