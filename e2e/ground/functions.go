@@ -9,10 +9,15 @@ import (
 	"net/http"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
+	"testing"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	logs "github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 
 	"github.com/lullhq/lull/internal/deploy/names"
 )
@@ -64,6 +69,53 @@ func (s *Stack) KillForAWhile(ctx context.Context, f names.Function, length time
 func (s *Stack) Point(ctx context.Context, f names.Function, version string) error {
 	in := map[string]any{"FunctionVersion": version}
 	return s.function(ctx, f, http.MethodPut, "/aliases/"+names.Alias, in, nil)
+}
+
+// Republish publishes the code and the settings of a function again, and returns the version.
+// CloudFormation does not know that version, so a deploy does not delete it.
+func (s *Stack) Republish(t testing.TB, f names.Function) (version string) {
+	t.Helper()
+	// Lambda publishes a version only if something has changed since the version before.
+	description := "kept at " + time.Now().Format(time.RFC3339Nano)
+	Must(t, s.Configure(t.Context(), f, map[string]any{"Description": description}))
+	var kept struct{ Version string }
+	s.Lambda(t, f, http.MethodPost, "/versions", map[string]any{}, &kept)
+	return kept.Version
+}
+
+// Share lets another version take a share of the invocations of a function's alias, 0 to 1. At the
+// end of the test, or with the share 0, the alias has one version.
+func (s *Stack) Share(t testing.TB, f names.Function, version string, share float64) {
+	t.Helper()
+	weights := map[string]float64{}
+	if share > 0 {
+		weights[version] = share
+		t.Cleanup(func() { s.Share(t, f, version, 0) })
+	}
+	s.Lambda(t, f, http.MethodPut, "/aliases/"+names.Alias,
+		map[string]any{"RoutingConfig": map[string]any{"AdditionalVersionWeights": weights}}, nil)
+}
+
+// streamVersion matches the version in the name of a function's log stream.
+var streamVersion = regexp.MustCompile(`\[([0-9]+)\]`)
+
+// Ran returns the number of log streams of each version of a function. Every environment of a
+// version has a stream of its own.
+func (s *Stack) Ran(t testing.TB, f names.Function) map[string]int {
+	t.Helper()
+	ran := make(map[string]int)
+	group := s.Names.FunctionLog(Sink, f)
+	pages := logs.NewDescribeLogStreamsPaginator(s.logs, &logs.DescribeLogStreamsInput{LogGroupName: &group})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(t.Context())
+		Must(t, err)
+		for _, stream := range page.LogStreams {
+			if m := streamVersion.FindStringSubmatch(aws.ToString(stream.LogStreamName)); m != nil {
+				ran[m[1]]++
+			}
+		}
+	}
+	return ran
 }
 
 // Configure changes a function, and waits until Lambda has applied the change.

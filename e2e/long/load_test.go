@@ -40,10 +40,15 @@ func (l load) commits(t *testing.T, more int) {
 	})
 }
 
+// versions reads the committed versions. An emulator sometimes closes a connection.
 func (l load) versions(t *testing.T) map[string]int {
 	t.Helper()
-	all, err := l.Versions(t.Context())
-	ground.Must(t, err)
+	var all map[string]int
+	ground.Until(t, "read the rows of the load", func() (bool, string) {
+		var err error
+		all, err = l.Versions(t.Context())
+		return err == nil, fmt.Sprint(err)
+	})
 	return all
 }
 

@@ -17,6 +17,8 @@ The repairs:
    (docs.aws.amazon.com/AmazonCloudWatch/latest/logs/iam-access-control-overview-cwl).
 6. A request to DynamoDB carries dynamodb:LeadingKeys, the partition keys of its items. Without it a condition
    ForAllValues on these keys holds for every item, and a role writes rows that AWS denies it.
+7. An alias with AdditionalVersionWeights sends each invocation to one of its versions, by their weights. ministack
+   stores the weights and invokes only the first version.
 
 It also writes what each role may do and each call that it makes into the file LULL_CALLS, which rights.py compares.
 """
@@ -26,6 +28,7 @@ import importlib.metadata
 import inspect
 import json
 import os
+import random
 import sys
 import threading
 import time
@@ -129,6 +132,33 @@ def name_leading_keys(actions) -> None:
     actions.dynamodb_service_context = context
 
 
+class WeightedAlias(dict):
+    """An alias whose version is drawn anew each time that an invocation asks for it. As JSON it is the alias."""
+
+    def get(self, key, default=None):
+        if key == "FunctionVersion":
+            weights = (super().get("RoutingConfig") or {}).get("AdditionalVersionWeights") or {}
+            for version, weight in weights.items():
+                if random.random() < weight:
+                    return version
+        return super().get(key, default)
+
+
+def draw_versions(functions) -> None:
+    original = functions._update_alias
+
+    @functools.wraps(original)
+    def update(func_name, alias_name, data):
+        answer = original(func_name, alias_name, data)
+        function = functions._functions.get(func_name) or {}
+        alias = function.get("aliases", {}).get(alias_name)
+        if alias is not None:
+            function["aliases"][alias_name] = WeightedAlias(alias)
+        return answer
+
+    functions._update_alias = update
+
+
 def record_calls(evaluator, path: str) -> None:
     """Writes each right of a role that makes a call, and each call with its outcome, once each."""
     original, seen, lock = evaluator.evaluate, set(), threading.Lock()
@@ -162,6 +192,7 @@ def main() -> None:
 
     lock = lock_queues(sqs)
     batch_as_asked(sqs, lambda_svc, lock)
+    draw_versions(lambda_svc)
     authorise_as_aws_names_it(iam_evaluator)
     name_leading_keys(iam_actions)
     calls = os.environ.pop("LULL_CALLS", "")  # functions inherit the environment
