@@ -15,6 +15,7 @@ import (
 	"github.com/lullhq/lull/internal/seam/deadletter"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/terminal"
+	"github.com/lullhq/lull/searchable"
 )
 
 func waitCommand(std *streams, t *target) *cobra.Command {
@@ -75,18 +76,15 @@ func waitCommand(std *streams, t *target) *cobra.Command {
 // unfound says why a search does not find this version or a newer one in some sink. It is empty if
 // a search finds it in every sink. An error says that a sink does not say what a search finds.
 func unfound(ctx context.Context, api operate.API, key shard.DocID, version string) (string, error) {
-	s, err := api.Searchable(ctx, key)
+	a, err := api.Searchable(ctx, searchable.Question{Key: string(key), Version: version})
 	if err != nil {
 		return "", err
 	}
-	for _, in := range s.Sinks {
-		there, err := atLeast(in.Committed, version)
+	for _, in := range a.Sinks {
 		switch {
-		case err != nil:
-			return "", err
-		case in.Searchable == operate.Unknown:
+		case in.Searchable == searchable.Unknown:
 			return "", fmt.Errorf("sink %s: %s", in.Sink, in.Why)
-		case !there || in.Searchable == operate.No:
+		case in.Searchable == searchable.No:
 			return "sink " + in.Sink + ": " + in.Why, nil
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/operator/operate/operatetest"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/searchable"
 )
 
 // window is a stack that answers with the settings of a collection, and in which nothing is
@@ -33,15 +34,15 @@ type refreshing struct {
 	after int64 // how many questions the engine answers with no; negative for unknown
 }
 
-func (r refreshing) Searchable(_ context.Context, key shard.DocID) (operate.Searchability, error) {
-	in := operate.SearchableIn{Sink: "search", Committed: r.says.Committed, Searchable: operate.Yes}
+func (r refreshing) Searchable(_ context.Context, q searchable.Question) (searchable.Answer, error) {
+	in := searchable.Sink{Sink: "search", Committed: r.says.Committed, Searchable: searchable.Yes}
 	switch {
 	case r.after < 0:
-		in.Searchable, in.Why = operate.Unknown, "the kind webhook does not say what a search finds"
+		in.Searchable, in.Why = searchable.Unknown, "the kind webhook does not say what a search finds"
 	case r.asked.Add(1) <= r.after:
-		in.Searchable, in.Why = operate.No, "the engine has not refreshed"
+		in.Searchable, in.Why = searchable.No, "the engine has not refreshed"
 	}
-	return operate.Searchability{Key: key, Sinks: []operate.SearchableIn{in}}, nil
+	return searchable.Answer{Key: q.Key, Sinks: []searchable.Sink{in}}, nil
 }
 
 // With --searchable, a wait ends when a search finds the version, and not when it is committed.

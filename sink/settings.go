@@ -37,6 +37,10 @@ type Settings struct {
 	// document that was committed under another generation does not count as unchanged. Default:
 	// empty.
 	Generation string `json:"generation"`
+	// Refresh is how long after a write, at the latest, a search finds it: the refresh interval of the
+	// index. It is a promise of the operator, for programs that cannot ask the engine. Nil means the
+	// promise of the kind ([Capabilities.AtOnce]), or that nothing is promised.
+	Refresh *time.Duration `json:"refresh"`
 	// Auth is how requests are authenticated.
 	Auth Auth `json:"auth"`
 	// BulkDocuments is the largest number of documents in one bulk request. Default 500, unless the
@@ -115,6 +119,8 @@ type Capabilities struct {
 	// MinInterval is the shortest time between two writes of one document that the engine accepts.
 	// 0 means that there is no limit.
 	MinInterval time.Duration
+	// AtOnce says that a search finds a write as soon as Write has returned.
+	AtOnce bool
 	// Generation says that the sink is a [Generator]. For any other sink, the setting unchanged:
 	// keep is refused.
 	Generation bool
@@ -142,6 +148,15 @@ func (s Settings) Capabilities() Capabilities {
 		c.ApplyDelay = DefaultApplyDelay
 	}
 	return c
+}
+
+// RefreshInterval returns how long after a write, at the latest, a search finds it, or false if
+// neither the settings nor the kind promise it.
+func (s Settings) RefreshInterval() (time.Duration, bool) {
+	if s.Refresh != nil {
+		return *s.Refresh, true
+	}
+	return 0, s.Capabilities().AtOnce
 }
 
 // Loopback reports whether requests to a host stay on this machine. The host has no port.

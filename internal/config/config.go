@@ -65,6 +65,10 @@ type Config struct {
 	// CommitFeed adds a stream to the table, and lull sends an event for each commit. Default
 	// false.
 	CommitFeed bool `json:"commitFeed"`
+	// SearchableCalls gives the stack a URL that says whether a search finds a version of a document
+	// (docs/searchable.md). It is how many requests the URL answers at once. The default nil means
+	// that there is no URL.
+	SearchableCalls *int `json:"searchableCalls"`
 	// TableOutage says what receive does while the table is unreachable. With "closed", all
 	// messages wait. With "open", receive writes to the sink at once, so an older version may
 	// replace a newer one. Default "closed".

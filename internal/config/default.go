@@ -151,6 +151,10 @@ func (c *Config) Resolve() Config {
 	for name, s := range c.Sinks {
 		can := s.Capabilities()
 		s.Versions, s.ApplyDelay = &can.Versions, &can.ApplyDelay
+		// The function searchable does not link the kinds of sinks.
+		if refresh, known := s.RefreshInterval(); known && c.SearchableCalls != nil {
+			s.Refresh = &refresh
+		}
 		resolved.Sinks[name] = s
 	}
 	return resolved

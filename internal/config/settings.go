@@ -282,6 +282,9 @@ func commonSinkSettings() []setting.Setting {
 		setting.Text("sinks.<name>.generation", generationPattern, "up to 64 letters, digits, spaces and . _ : -, or nothing",
 			"Change it to have every document written again: lull does not reuse a commit under another text.").
 			Otherwise("none"),
+		setting.Duration("sinks.<name>.refresh", 0, time.Hour, 0,
+			"The refresh interval of the index: a search finds a write this time after it, at the latest.").
+			Otherwise("0s if the kind shows a write at once, otherwise not known"),
 		setting.Choice("sinks.<name>.auth.kind", "How requests are authenticated.", "none", "basic", "key", "sigv4"),
 		setting.Text("sinks.<name>.auth.secretARN", arnPattern, "the ARN of a secret, or nothing",
 			"A secret: with the fields username and password for basic; with the field key, or only the key itself, for key.").

@@ -163,6 +163,9 @@ var lastSettings = []setting.Setting{
 	setting.Choice("deadLetters", "What happens to dead letters: queue keeps them, none logs, counts and deletes them.", "queue",
 		"none"),
 	setting.Flag("commitFeed", "Each commit is published as an event: by the table's stream, in lull dev by GET /feed."),
+	setting.Count("searchableCalls", 1, accountConcurrency-unreserved,
+		"Adds a URL that says whether a version is searchable (docs/searchable.md), for this many requests at once.").
+		Otherwise("no URL"),
 	setting.Choice("tableOutage",
 		"What receive does while the table is unreachable: all messages wait, or (open) it writes at once and the "+
 			"sink may show older versions.", "closed", "open"),

@@ -17,7 +17,7 @@ func init() {
 		Kind:     setting.Kind{Name: Name, Doc: "A Bleve index in a folder, for one process."},
 		InFolder: true,
 		Capabilities: func(sink.Settings) sink.Capabilities {
-			return sink.Capabilities{Versions: true, Generation: true}
+			return sink.Capabilities{Versions: true, Generation: true, AtOnce: true}
 		},
 		Open: func(_ context.Context, _ sink.Settings, env sink.Environment) (sink.Sink, error) {
 			return Open(env.Folder)

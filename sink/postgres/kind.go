@@ -94,7 +94,7 @@ func init() {
 		Schemes: []string{"postgres", "postgresql"}, Address: "postgres://search.example.org:5432/search",
 		NeedsIndex: true,
 		Capabilities: func(sink.Settings) sink.Capabilities {
-			return sink.Capabilities{Versions: true, Generation: true}
+			return sink.Capabilities{Versions: true, Generation: true, AtOnce: true}
 		},
 		Complete: complete,
 		Check:    check,

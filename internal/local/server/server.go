@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -17,9 +18,10 @@ import (
 	"github.com/lullhq/lull/internal/local/dev"
 	"github.com/lullhq/lull/internal/operator/feed"
 	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/operator/searchability"
 	"github.com/lullhq/lull/internal/seam/commitfeed"
 	"github.com/lullhq/lull/internal/seam/queue"
-	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/searchable"
 )
 
 // Handler returns the HTTP handler for an engine and for the console that o describes. o.API also
@@ -28,7 +30,8 @@ import (
 //	GET  /                                      the console (package console)
 //	GET  /search?q=&field=&collection=&limit=&prefix=
 //	     {"hits":[{"id","collection","version","document"}],"more":true,"notes":["a sink that was not searched"]}
-//	GET  /searchable?key=content%23a            whether a search finds the committed version, in each sink
+//	GET  /searchable?key=content%23a&version=7&wait=5s
+//	     whether a search finds the version, in each sink (package searchable)
 //	POST /publish?source=&unchecked=            one message in the body, or NDJSON; answers {"messages":n}
 //	GET  /status                                the report so far, what remains, and why the disk cannot be written
 //	GET  /feed                                  commits from now on, as server-sent events (package commitfeed)
@@ -37,12 +40,8 @@ func Handler(e *dev.Engine, o console.Options) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", console.New(o))
 	mux.HandleFunc("GET /search", console.Answered(func(r *http.Request) (any, error) { return search(r, o.API) }))
-	mux.HandleFunc("GET /searchable", console.Answered(func(r *http.Request) (any, error) {
-		key, err := shard.ParseDocID(r.FormValue("key"))
-		if err != nil {
-			return nil, console.Problemf(http.StatusBadRequest, "key: %v", err)
-		}
-		return o.API.Searchable(r.Context(), key)
+	mux.Handle(searchable.Path, searchability.Handler(o.API.Searchable, func(err error) {
+		slog.Error("a question was not answered", "error", err.Error())
 	}))
 	mux.HandleFunc("POST /publish", console.Answered(func(r *http.Request) (any, error) { return publish(r, o.API, e) }))
 	mux.HandleFunc("GET /status", console.Answered(func(r *http.Request) (any, error) { return status(r, e) }))

@@ -8,6 +8,7 @@ import (
 	"github.com/lullhq/lull/internal/operator/job"
 	"github.com/lullhq/lull/internal/pipeline/archive"
 	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/searchable"
 )
 
 // API has a function for each operation of a stack. All functions are safe for concurrent use. A
@@ -24,8 +25,9 @@ type API struct {
 	Compose Operation[Composition, Composed] `wire:"compose"`
 	// Get reads a document back from its sink, or ErrNotFound.
 	Get ByKey[Document] `wire:"get"`
-	// Searchable says, for each sink, whether a search finds the committed version of a document.
-	Searchable ByKey[Searchability] `wire:"searchable"`
+	// Searchable says, for each sink, whether a search finds a version of a document, and waits for it
+	// if the question says so.
+	Searchable Operation[searchable.Question, searchable.Answer] `wire:"searchable"`
 	// Search finds documents in the sinks that can be searched. The answer names each sink that
 	// cannot be asked. If all sinks fail, it returns an error.
 	Search Operation[Search, Found] `wire:"search"`

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/searchable"
 	"github.com/lullhq/lull/sink"
 	"github.com/lullhq/lull/sink/memorysink"
 )
@@ -46,9 +47,9 @@ func TestSearchableSaysYesOnlyIfASearchFindsTheCommittedVersion(t *testing.T) {
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		engine := &lagging{Sink: g.sink}
 		g.Readers["search"] = engine
-		ask := func(what string, want operate.Answer, why string) {
+		ask := func(what string, want searchable.State, why string) {
 			t.Helper()
-			s, err := api.Searchable(t.Context(), "content#a")
+			s, err := api.Searchable(t.Context(), searchable.Question{Key: "content#a"})
 			if err != nil || len(s.Sinks) != 1 {
 				t.Fatalf("%s: %+v, %v", what, s, err)
 			}
@@ -56,22 +57,25 @@ func TestSearchableSaysYesOnlyIfASearchFindsTheCommittedVersion(t *testing.T) {
 				t.Errorf("%s: got %+v, want %s because %q", what, in, want, why)
 			}
 		}
-		ask("nothing is committed", operate.No, "no version is committed")
+		ask("nothing is committed", searchable.No, "no version is committed")
 		g.commit(g.hold("1", put("a", 1)), `{}`)
-		ask("the engine has not refreshed", operate.No, "no search finds the document yet")
+		ask("the engine has not refreshed", searchable.No, "no search finds the document yet")
 		engine.refresh(t, "content#a")
-		ask("the engine has refreshed", operate.Yes, "")
+		ask("the engine has refreshed", searchable.Yes, "")
 		g.hold("2", put("a", 2))
-		ask("a newer version waits", operate.Yes, "")
+		ask("a newer version waits", searchable.Yes, "")
 		engine.err = errors.New("no route to host")
-		ask("the engine is away", operate.Unknown, "no route to host")
+		ask("the engine is away", searchable.Unknown, "no route to host")
 		engine.err = nil
 		engine.seen["content#a"] = sink.Stored{Doc: "content#a", Key: "?"}
-		ask("another program changed the mark", operate.Unknown, "cannot be read")
+		ask("another program changed the mark", searchable.Unknown, "cannot be read")
+		other := g.Config.Sinks["search"]
+		other.Kind = "webhook" // its kind does not promise that a write is found at once
+		g.Config.Sinks["search"] = other
 		g.Readers["search"] = writeOnly{g.sink}
-		ask("the kind does not say", operate.Unknown, "does not say what a search finds")
+		ask("the kind does not say", searchable.Unknown, "does not say what a search finds")
 		delete(g.Readers, "search")
-		ask("there is no reader", operate.Unknown, "cannot be read from here")
+		ask("there is no reader", searchable.Unknown, "cannot be read from here")
 	})
 }
 
@@ -100,9 +104,9 @@ func TestSearchableComparesWhatASearchFinds(t *testing.T) {
 		g.commit(g.hold("1", put("a", 1)), `{}`)
 		engine.refresh(t, "content#a")
 		g.commit(g.hold("2", put("a", 2)), `{}`)
-		ask := func(what string, want operate.Answer, version, why string) {
+		ask := func(what string, want searchable.State, version, why string) {
 			t.Helper()
-			s, err := api.Searchable(t.Context(), "content#a")
+			s, err := api.Searchable(t.Context(), searchable.Question{Key: "content#a"})
 			if err != nil || len(s.Sinks) != 1 {
 				t.Fatalf("%s: got %+v, %v", what, s, err)
 			}
@@ -110,13 +114,13 @@ func TestSearchableComparesWhatASearchFinds(t *testing.T) {
 				t.Errorf("%s: got %+v, want %s about version %s because %q", what, in, want, version, why)
 			}
 		}
-		ask("version 1 is found", operate.No, "2", "still finds version 1")
+		ask("version 1 is found", searchable.No, "2", "still finds version 1")
 		engine.refresh(t, "content#a")
-		ask("version 2 is found", operate.Yes, "2", "")
+		ask("version 2 is found", searchable.Yes, "2", "")
 		g.remove("a", 3)
-		ask("the deleted version is found", operate.No, "3", "the deleted version 2")
+		ask("the deleted version is found", searchable.No, "3", "the deleted version 2")
 		engine.refresh(t, "content#a")
-		ask("the deleted document is gone", operate.Yes, "3", "")
+		ask("the deleted document is gone", searchable.Yes, "3", "")
 	})
 }
 
@@ -124,21 +128,52 @@ func TestEachSinkOfACollectionSaysWhetherASearchFindsTheDocument(t *testing.T) {
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		far := g.fanOut()
 		g.commit(g.hold("1", put("a", 1)), `{}`)
-		s, err := api.Searchable(t.Context(), "content#a")
+		s, err := api.Searchable(t.Context(), searchable.Question{Key: "content#a"})
 		if err != nil || len(s.Sinks) != 2 {
 			t.Fatalf("got %+v, %v", s, err)
 		}
 		for _, in := range s.Sinks {
-			if want := map[string]operate.Answer{"search": operate.Yes, "remote": operate.No}[in.Sink]; in.Searchable != want {
+			if want := map[string]searchable.State{"search": searchable.Yes, "remote": searchable.No}[in.Sink]; in.Searchable != want {
 				t.Errorf("sink %s: %+v, want %s", in.Sink, in, want)
 			}
 		}
 		far.commit(far.hold("2", put("a", 1)), `{}`)
-		if s, err = api.Searchable(t.Context(), "content@remote#a"); err != nil || len(s.Sinks) != 1 || s.Sinks[0].Searchable != operate.Yes {
+		if s, err = api.Searchable(t.Context(), searchable.Question{Key: "content@remote#a"}); err != nil || len(s.Sinks) != 1 || s.Sinks[0].Searchable != searchable.Yes {
 			t.Errorf("got %+v, %v, want yes of the sink remote alone", s, err)
 		}
-		if _, err := api.Searchable(t.Context(), "content@none#a"); err == nil {
+		if _, err := api.Searchable(t.Context(), searchable.Question{Key: "content@none#a"}); err == nil {
 			t.Error("a sink that does not exist: no error")
+		}
+	})
+}
+
+// A document that did not change is committed without a write. Its mark in the engine stays older,
+// and a search finds its content.
+func TestSearchableKnowsAVersionThatWasCommittedWithoutAWrite(t *testing.T) {
+	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
+		engine := &lagging{Sink: g.sink}
+		g.Readers["search"] = engine
+		g.commit(g.hold("1", put("a", 1)), `{"title":"vienna"}`)
+		engine.refresh(t, "content#a")
+		generation, err := g.sink.Generation(t.Context(), "content")
+		if err != nil {
+			t.Fatal(err)
+		}
+		two := g.rig.EventOf(put("a", 2)).Key
+		keep := func(document string) {
+			g.rig.Change("content#a", func(r *shard.Row) {
+				r.Committed, r.Pending = two, two
+				r.Content = shard.ContentOf(g.Config.Generation("content", "search")+"\n"+generation, two, []byte(document))
+			})
+		}
+		for document, want := range map[string]searchable.State{
+			`{"title":"vienna"}`: searchable.Yes, `{"title":"graz"}`: searchable.No,
+		} {
+			keep(document)
+			a, err := api.Searchable(t.Context(), searchable.Question{Key: "content#a", Version: "2"})
+			if err != nil || a.Searchable != want {
+				t.Errorf("committed as %s: got %+v, %v, want %s", document, a, err, want)
+			}
 		}
 	})
 }

@@ -19,7 +19,7 @@ import (
 var update = flag.Bool("update", false, "write the lists of exported names in testdata")
 
 // public are the folders of the packages that another module may import.
-var public = []string{"command", "event", "setting", "sink", "source"}
+var public = []string{"command", "event", "searchable", "setting", "sink", "source"}
 
 // TestThePublicPackagesAreAsListed fails if an exported name, type or field differs from the list.
 // The fix is an entry in CHANGELOG.md, and then -update.

@@ -14,6 +14,7 @@ import (
 var folders = []struct{ name, imports string }{
 	{"internal/shard", ""},
 	{"setting", ""},
+	{"searchable", ""},
 	{"internal/terminal", "internal/shard"},
 	{"internal/seam", "internal/shard"},
 	{"event", "internal/shard internal/seam"},
@@ -24,7 +25,7 @@ var folders = []struct{ name, imports string }{
 	{"internal/fault", "internal/shard internal/seam sink internal/pipeline"},
 	{
 		"internal/operator",
-		"internal/shard internal/terminal internal/seam event source sink internal/config internal/pipeline",
+		"internal/shard searchable internal/terminal internal/seam event source sink internal/config internal/pipeline",
 	},
 	{
 		"internal/console",
@@ -32,8 +33,8 @@ var folders = []struct{ name, imports string }{
 	},
 	{
 		"internal/local",
-		"internal/shard internal/terminal internal/seam event source sink internal/config internal/pipeline internal/fault " +
-			"internal/operator internal/console",
+		"internal/shard searchable internal/terminal internal/seam event source sink internal/config internal/pipeline " +
+			"internal/fault internal/operator internal/console",
 	},
 	{"internal/deploy", "internal/seam internal/config"},
 	{
@@ -54,8 +55,8 @@ var folders = []struct{ name, imports string }{
 	},
 	{
 		"command",
-		"internal/shard setting internal/terminal internal/seam event source sink internal/config internal/pipeline " +
-			"internal/fault internal/operator internal/console internal/local internal/deploy internal/aws internal/simulation",
+		"internal/shard setting searchable internal/terminal internal/seam event source sink internal/config " +
+			"internal/pipeline internal/fault internal/operator internal/console internal/local internal/deploy internal/aws internal/simulation",
 	},
 	{"cmd", "command"},
 	{"e2e", "internal/shard internal/seam source sink internal/config internal/deploy internal/aws"},
