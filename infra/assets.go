@@ -120,6 +120,9 @@ func (p *Props) programs() (all []names.Program) {
 	if p.Config.CommitFeed {
 		all = append(all, names.Feed.Program(""))
 	}
+	if p.Config.SearchableCalls != nil {
+		all = append(all, names.Searchable.Program(""))
+	}
 	return all
 }
 

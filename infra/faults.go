@@ -92,11 +92,13 @@ func (p *Props) checkNames(fs *faultList) {
 // policies of a role, without blanks. The operator has the largest policy, because it names
 // resources of every sink.
 const (
-	maxResources   = 500
-	maxPolicy      = 10_240
-	feedResources  = 8  // function, its role and log, pipe, its role and alarm, queue and its policy
-	stackResources = 8  // table, bucket and its policy, three roles, dashboard, alarm
-	sinkResources  = 65 // of one sink without upstreams
+	maxResources  = 500
+	maxPolicy     = 10_240
+	feedResources = 8 // function, its role and log, pipe, its role and alarm, queue and its policy
+	// searchableResources are function, its role, its log and its URL, and two alarms
+	searchableResources = 6
+	stackResources      = 8  // table, bucket and its policy, three roles, dashboard, alarm
+	sinkResources       = 65 // of one sink without upstreams
 	// rolloutResources are those of one sink if CodeDeploy shifts its functions.
 	rolloutResources = 5
 	// operatorStatements is the size of the operator's policy in a stack with a key, without the
@@ -115,6 +117,9 @@ func (p *Props) checkLimits(fs *faultList) {
 	resources, policy := stackResources+len(p.Upstreams), operatorStatements
 	if p.Config.CommitFeed {
 		resources += feedResources
+	}
+	if p.Config.SearchableCalls != nil {
+		resources += searchableResources
 	}
 	if p.Rollout.shifts() {
 		resources++
@@ -296,6 +301,7 @@ func (p *Props) checkThresholds(fs *faultList) {
 	if p.Config.CommitFeed {
 		all = append(all, alarms.OfPipe("", 0)...)
 	}
+	all = append(all, alarms.OfSearchable(p.Config)...)
 	for _, u := range p.Upstreams {
 		if u.Pipe != nil {
 			all = append(all, alarms.OfPipe("", u.Pipe.Idle)...)

@@ -71,6 +71,9 @@ func NewLull(scope constructs.Construct, id string, props *Props) *Lull {
 	if props.Config.CommitFeed {
 		l.newFeed(code[names.Feed.Program("")])
 	}
+	if props.Config.SearchableCalls != nil {
+		l.newSearchable(code[names.Searchable.Program("")])
+	}
 	l.newUpstreams()
 	l.newOperators()
 	for _, name := range sinkNames(props.Config) {

@@ -60,6 +60,7 @@ const (
 	stateStack      = "state"
 	standardStack   = "standard" // plainStack with Standard flights
 	feedStack       = "feed"     // plainStack with a commit feed
+	searchableStack = "asked"    // plainStack with a URL that says whether a version is searchable
 	privateStack    = "private"  // plainStack with a password, in a network without a way out
 	existingStack   = "existing" // plainStack with a table and a live queue that exist already
 )
@@ -76,7 +77,7 @@ var app = sync.OnceValues(func() (map[string]*template, error) {
 	if folder, err = os.MkdirTemp("", "lull-infra-"); err != nil {
 		return nil, err
 	}
-	for _, f := range append(names.Functions(), names.Feed) {
+	for _, f := range append(names.Functions(), names.Feed, names.Searchable) {
 		for _, kind := range sink.Kinds() {
 			of := string(f.Program(kind))
 			if err := writeProgram(filepath.Join(folder, "dist", of, release.Program), of); err != nil {
@@ -104,6 +105,7 @@ var app = sync.OnceValues(func() (map[string]*template, error) {
 	feed := plainProps()
 	feed.Config.Stack, feed.Config.CommitFeed, feed.FeedParallel = feedStack, true, 4
 	NewLull(awscdk.NewStack(a, jsii.String(feedStack), nil), "Lull", feed)
+	NewLull(awscdk.NewStack(a, jsii.String(searchableStack), nil), "Lull", searchableProps())
 	NewLull(awscdk.NewStack(a, jsii.String(existingStack), nil), "Lull", existingProps())
 	private := awscdk.NewStack(a, jsii.String(privateStack), nil)
 	NewLull(private, "Lull", privateProps(private))
@@ -120,7 +122,7 @@ var app = sync.OnceValues(func() (map[string]*template, error) {
 	}
 	for _, name := range []string{
 		plainStack, fullStack, serverlessStack, testStack, stateStack, standardStack, existingStack, feedStack,
-		privateStack,
+		privateStack, searchableStack,
 	} {
 		t := &template{}
 		if err := readJSON(filepath.Join(folder, "out", name+".template.json"), t); err != nil {
@@ -156,6 +158,12 @@ func deployable(stack string) *config.Config {
 
 func plainProps() *Props {
 	return &Props{Config: deployable(plainStack), AssetDir: filepath.Join(folder, "dist")}
+}
+
+func searchableProps() *Props {
+	p, calls := plainProps(), 20
+	p.Config.Stack, p.Config.SearchableCalls = searchableStack, &calls
+	return p
 }
 
 func existingProps() *Props {

@@ -71,7 +71,7 @@ func (l *Lull) publisherRights() []right {
 	return append([]right{
 		l.findQueues(),
 		{sid: "Publish", actions: []string{"sqs:SendMessage"}, resources: l.ingest()},
-	}, l.key("UseKey", seals, "sqs")...)
+	}, append(l.key("UseKey", seals, "sqs"), l.askSearchable()...)...)
 }
 
 // readerRights returns the rights of Reader. They include reading the bodies of dead letters and

@@ -197,6 +197,27 @@ func OfStack(c *config.Config) []Alarm {
 	}}
 }
 
+// OfSearchable returns the alarms on the function behind the stack's URL. There are none without the
+// URL. The alarms have the kinds of the alarms on a sink's functions.
+func OfSearchable(c *config.Config) []Alarm {
+	if c.SearchableCalls == nil {
+		return nil
+	}
+	of := func(metric string) []Metric {
+		return []Metric{{"AWS/Lambda", metric, map[string]string{"FunctionName": names.Of(c).Searchable()}}}
+	}
+	return []Alarm{
+		{
+			Kind: "function-errors", Says: "the function searchable fails or is killed", Of: of("Errors"),
+			Statistic: "Sum", Period: Period, Periods: 1, Threshold: errorsPerPeriod,
+		},
+		{
+			Kind: "throttles", Says: "more questions wait at the URL than searchableCalls allows", Of: of("Throttles"),
+			Statistic: "Sum", Period: Period, Periods: 2, Threshold: 1,
+		},
+	}
+}
+
 // OfPipe returns the alarms on a pipe that sends messages to a queue: the pipe fails, or it sends
 // no message for the time idle. If idle is 0, there is no second alarm.
 func OfPipe(pipe string, idle time.Duration) []Alarm {

@@ -47,6 +47,10 @@ const (
 // DLQTimeout is the time-out of the function dlq. The settings have no field for this time-out.
 const DLQTimeout = 30 * time.Second
 
+// SearchableTimeout is the time-out of the function searchable. It is longer than the longest poll
+// and its last reads.
+const SearchableTimeout = 28 * time.Second
+
 // SettingsFile is the name of the settings file in the folder of a function's binary.
 const SettingsFile = "config.json"
 
@@ -99,10 +103,20 @@ func MemoryLimit(megabytes int64) int64 { return megabytes << 20 / 8 * 5 }
 
 // Main runs a function. Main never returns.
 func Main(function string, wire Wire) {
+	limitMemory()
+	runtime.Start(New(function, os.Getenv, folders(os.Getenv), os.Stdout, wire))
+}
+
+func limitMemory() {
 	if mb, err := strconv.ParseInt(os.Getenv("AWS_LAMBDA_FUNCTION_MEMORY_SIZE"), 10, 32); err == nil && mb > 0 {
 		debug.SetMemoryLimit(MemoryLimit(mb))
 	}
-	runtime.Start(New(function, os.Getenv, folders(os.Getenv), os.Stdout, wire))
+}
+
+// MainOfStack is Main for a function that belongs to no sink.
+func MainOfStack(function string, wire Wire) {
+	limitMemory()
+	runtime.Start(NewOfStack(function, os.Getenv, folders(os.Getenv), os.Stdout, wire))
 }
 
 // folders returns the folders in which the settings file may be: the folder of the binary, and the
@@ -122,7 +136,16 @@ func folders(getenv func(string) string) []string {
 // EnvSettings, otherwise from the first of the folders that has a settings file. If the environment
 // or the settings are invalid, the handler refuses every invocation and logs the reason.
 func New(function string, getenv func(string) string, folders []string, out io.Writer, wire Wire) Handler {
-	s := &Setup{Getenv: getenv, Sink: getenv(EnvSink)}
+	return newHandler(&Setup{Getenv: getenv, Sink: getenv(EnvSink)}, function, folders, out, (*Setup).checkSink, wire)
+}
+
+// NewOfStack is New for a function that belongs to no sink. Its metrics have the sink "all".
+func NewOfStack(function string, getenv func(string) string, folders []string, out io.Writer, wire Wire) Handler {
+	return newHandler(&Setup{Getenv: getenv, Sink: "all"}, function, folders, out, func(*Setup) error { return nil }, wire)
+}
+
+func newHandler(s *Setup, function string, folders []string, out io.Writer, check func(*Setup) error, wire Wire) Handler {
+	getenv := s.Getenv
 	cfg, err := settings(getenv(EnvSettings), folders)
 	s.Config = &cfg
 	s.Journal = NewJournal(out, decisionlog.Level(getenv(EnvLogLevel)), metrics.Base{
@@ -130,7 +153,7 @@ func New(function string, getenv func(string) string, folders []string, out io.W
 		Sink:  cmp.Or(s.Sink, "unknown"), Function: function,
 	})
 	if err == nil {
-		err = s.checkSink()
+		err = check(s)
 	}
 	s.Journal.Traces = tracing.New(cfg.Tracing.Endpoint, "lull "+cfg.Stack+" "+s.Sink, function)
 	var h Handler

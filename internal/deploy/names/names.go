@@ -26,6 +26,9 @@ const (
 // Feed is the function in the pipe of a commit feed. A stack has at most one, for all sinks.
 const Feed Function = "feed"
 
+// Searchable is the function behind the stack's URL. A stack has at most one, for all sinks.
+const Searchable Function = "searchable"
+
 // Program names the program of a function: the path of its folder below the folder functions, and
 // below a folder of builds. The function index has a program for each kind of sink, such as
 // index/opensearch, which links only that kind.
@@ -68,7 +71,7 @@ func (f Function) Megabytes() int {
 	switch f {
 	case Index:
 		return 1024
-	case DLQ:
+	case DLQ, Searchable:
 		return 256
 	default:
 		return 512
@@ -131,6 +134,9 @@ func (n Names) StateMachine(sink string, kind config.FlightKind) string {
 // Feed returns the name of the pipe of the commit feed. The function in this pipe has the same
 // name.
 func (n Names) Feed() string { return n.Stack + "-feed" }
+
+// Searchable returns the name of the function behind the stack's URL.
+func (n Names) Searchable() string { return n.Stack + "-searchable" }
 
 // FirstRule returns the name of the EventBridge rule that runs the function prune after a
 // deployment.

@@ -15,8 +15,8 @@ TYPES = """AWS::CloudWatch::Alarm AWS::CloudWatch::CompositeAlarm AWS::CloudWatc
 AWS::CodeDeploy::Application AWS::CodeDeploy::DeploymentGroup
 AWS::DynamoDB::GlobalTable AWS::Events::Rule AWS::IAM::ManagedPolicy AWS::IAM::Policy AWS::IAM::Role
 AWS::Lambda::Alias AWS::Lambda::EventInvokeConfig AWS::Lambda::EventSourceMapping AWS::Lambda::Function
-AWS::Lambda::Permission AWS::Lambda::Version AWS::Logs::LogGroup AWS::Logs::MetricFilter AWS::Pipes::Pipe AWS::S3::Bucket
-AWS::S3::BucketPolicy AWS::SNS::Subscription AWS::SNS::Topic AWS::SQS::Queue AWS::SQS::QueuePolicy
+AWS::Lambda::Permission AWS::Lambda::Url AWS::Lambda::Version AWS::Logs::LogGroup AWS::Logs::MetricFilter AWS::Pipes::Pipe
+AWS::S3::Bucket AWS::S3::BucketPolicy AWS::SNS::Subscription AWS::SNS::Topic AWS::SQS::Queue AWS::SQS::QueuePolicy
 AWS::StepFunctions::StateMachine AWS::Synthetics::Canary""".split()
 
 # What tells one resource from another where its identifier is made by the service: a second one with

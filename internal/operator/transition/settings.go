@@ -118,6 +118,13 @@ var rules = []rule{
 		Stack: Removed, Does: "the pipe, its function and the table's stream are deleted, with the commits not yet published",
 		First: "stop the programs that need these events", Serious: true,
 	}},
+	{[]string{"searchableCalls"}, func(c config.Change) bool { return c.Old == "" }, Finding{
+		Stack: Created, Does: "a function with a URL and two alarms; its calls are taken from the account's concurrency",
+	}},
+	{[]string{"searchableCalls"}, func(c config.Change) bool { return c.New == "" }, Finding{
+		Stack: Removed, Does: "the function and its URL are deleted; a new function gets another URL",
+		First: "stop the programs that ask the URL", Serious: true,
+	}},
 	{[]string{"archive.keep"}, func(c config.Change) bool { return c.Old == "0s" }, Finding{
 		Stack: Created, Does: "an alarm for each sink: archive-lost; receive archives messages from now on",
 	}},

@@ -13,7 +13,7 @@ const Dashboards = 1
 // AlarmMetrics returns how many metrics the alarms of a stack use. AWS bills an alarm for each of
 // its metrics.
 func AlarmMetrics(c *config.Config) (n int) {
-	all := alarms.OfStack(c)
+	all := append(alarms.OfStack(c), alarms.OfSearchable(c)...)
 	machines := []string{string(config.FlightExpress), string(config.FlightStandard)} // a stack has both kinds
 	for name := range c.Sinks {
 		all = append(all, alarms.Sink{Config: c, Name: name, Machines: machines}.Alarms()...)

@@ -25,7 +25,7 @@ import (
 func Write(t testing.TB, dir, version, arch string, program func(names.Program) []byte) (sum, at string) {
 	t.Helper()
 	var list strings.Builder
-	for _, f := range append(names.Functions(), names.Feed) {
+	for _, f := range append(names.Functions(), names.Feed, names.Searchable) {
 		p := f.Program("opensearch")
 		name := release.Zip(version, p, arch)
 		packed := Zipped(t, release.Program, program(p))
