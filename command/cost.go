@@ -57,6 +57,7 @@ func costCommand() *cobra.Command {
 		flag("bytes", &load.Bytes, "`N` bytes of a message"),
 		flag("used", &load.Used, fmt.Sprintf("`PERCENT` of a provisioned table's capacity that is used on average, 1 to "+
 			"100; without it %d", cost.UsualUse)),
+		flag("questions", &load.Questions, "`N` questions a month at the URL of searchableCalls, each waits for two seconds"),
 		flag("key", &load.Key, "your own KMS key encrypts the table, the queues and the bucket"),
 		flag("json", &asJSON, "print one JSON object"),
 	)

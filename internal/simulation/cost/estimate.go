@@ -218,6 +218,9 @@ func standing(c *config.Config, load Load, pollers int) []price.Item {
 		items = append(items, price.NewItem("S3", "GB of the archive, packed to a quarter",
 			load.events()/30*days*float64(load.Bytes)/4/gigabyte, l.ObjectGB, 1))
 	}
+	if load.Questions > 0 {
+		items = append(items, questions(load)...)
+	}
 	if load.Key {
 		items = append(items, price.NewItem("KMS", "keys", 1, l.Key, 1),
 			price.NewItem("KMS", "requests", keyRequests*sinks, l.KeyRequests, 1e6))
@@ -226,6 +229,24 @@ func standing(c *config.Config, load Load, pollers int) []price.Item {
 		items = append(items, price.NewItem("Secrets Manager", "secrets", float64(n), l.Secret, 1))
 	}
 	return items
+}
+
+// A question waits for two seconds: for the end of a burst, or for the refresh of an engine. It then
+// reads six times: a row and the health row of its sink, one unit each.
+const (
+	questionSeconds = 2
+	questionUnits   = 6 * 2
+)
+
+// questions returns the cost of the questions at the stack's URL, for a collection with one sink.
+func questions(load Load) []price.Item {
+	l, asked := price.USEast1, float64(load.Questions)
+	memory := float64(names.Searchable.Megabytes()) / 1024
+	return []price.Item{
+		price.NewItem("Lambda", "questions at the URL", asked, l.Invocations, 1e6),
+		price.NewItem("Lambda", "GB-seconds of questions", asked*questionSeconds*memory, l.LambdaGBSecond*1e6, 1e6),
+		price.NewItem("DynamoDB reads", "questions: units", asked*questionUnits, l.ReadUnits, 1e6),
+	}
 }
 
 // keyRequests is the number of KMS requests for a sink in a month. SQS makes one an hour for both

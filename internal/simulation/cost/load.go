@@ -24,6 +24,8 @@ type Load struct {
 	Bytes     int           `json:"bytesPerEvent"`          // bytes of a message
 	Key       bool          `json:"key"`                    // your own KMS key encrypts table, queues and bucket
 	Used      float64       `json:"capacityUsed,omitempty"` // used part of a provisioned capacity, percent; 0: UsualUse
+	// Questions are asked at the URL of searchableCalls, in a month.
+	Questions int `json:"questionsPerMonth,omitempty"`
 	// the most events to simulate, because they stay in memory; 0 means no limit
 	Most int `json:"-"`
 }
@@ -47,6 +49,7 @@ func (l Load) Validate() error {
 		want(l.Hours >= minHours && l.Hours <= 24, "%g hours a day: use %g to 24", l.Hours, minHours),
 		want(l.Used == 0 || l.Used >= 1 && l.Used <= 100, "%g %% of the capacity used: use 1 to 100", l.Used),
 		want(l.Documents >= 0 && l.Documents <= 1e9, "%d documents: use 0 to a billion", l.Documents),
+		want(l.Questions >= 0 && l.Questions <= 1e9, "%d questions: use 0 to a billion", l.Questions),
 		want(l.Bytes >= minBytes && l.Bytes <= maxBytes, "%d bytes an event: use %d to %d", l.Bytes, minBytes, maxBytes),
 	)
 }
