@@ -10,6 +10,7 @@ import (
 
 	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/searchable"
 )
 
 // maxDocument is the size of the largest document that is shown, in bytes.
@@ -20,6 +21,7 @@ const maxDocument = 2 << 20
 //	GET /console/documents?state=&collection=&contains=&key=&cursor=&limit=   one page of the list
 //	GET /console/document?key=          the explanation of a document, as in `lull explain`
 //	GET /console/document/sink?key=     the document in its sink, or null
+//	GET /console/document/searchable?key=   whether a search finds the committed version, in each sink
 //	GET /console/document/newest?key=   the newest version that the sink does not have, or null
 func (c *console) documentRoutes() routes {
 	return routes{
@@ -30,6 +32,9 @@ func (c *console) documentRoutes() routes {
 		"GET /console/document/sink": answerAbout(func(ctx context.Context, key shard.DocID) (any, error) {
 			d, err := c.API.Get(ctx, key)
 			return d, tooLarge(err, len(d.Document), key)
+		}),
+		"GET /console/document/searchable": answerAbout(func(ctx context.Context, key shard.DocID) (any, error) {
+			return c.API.Searchable(ctx, searchable.Question{Key: string(key)})
 		}),
 		"GET /console/document/newest": answerAbout(func(ctx context.Context, key shard.DocID) (any, error) {
 			u, err := c.API.Unwritten(ctx, key)

@@ -3,6 +3,7 @@
 package console
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/pipeline/usecasetest"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/searchable"
 	"github.com/lullhq/lull/sink"
 )
 
@@ -98,7 +100,7 @@ func TestADocumentWithAHostileIDIsFoundByItsKey(t *testing.T) {
 			}
 		}
 	}
-	for _, path := range []string{"document", "document/sink", "document/newest", "documents"} {
+	for _, path := range []string{"document", "document/sink", "document/searchable", "document/newest", "documents"} {
 		s.refused(http.StatusBadRequest, "NUL", "/console/"+path+"?key=content%23a%00b", "")
 		s.refused(http.StatusBadRequest, "key", "/console/"+path+"?key=no-collection", "")
 		s.refused(http.StatusBadRequest, "512", "/console/"+path+"?key=content%23"+strings.Repeat("a", 513), "")
@@ -127,6 +129,20 @@ func TestADocumentIsShownAsItsSinkHoldsIt(t *testing.T) {
 	// The command is for a shell, and the id in it must not add a command.
 	s.refused(http.StatusRequestEntityTooLarge, `lull get 'content#large'\''; id; '\''`,
 		"/console/document/sink?key=content%23large%27%3B+id%3B+%27", "")
+}
+
+// The console says of each sink whether a search finds the document.
+func TestADocumentIsSearchableOrNot(t *testing.T) {
+	t.Parallel()
+	s := newStack(t)
+	s.options.API.Searchable = func(_ context.Context, q searchable.Question) (searchable.Answer, error) {
+		return searchable.Answer{Key: q.Key, Searchable: searchable.No, Sinks: []searchable.Sink{{Sink: "search", Why: "it waits"}}}, nil
+	}
+	var a searchable.Answer
+	s.into(&a, "/console/document/searchable?key=content%23a", "")
+	if a.Key != "content#a" || len(a.Sinks) != 1 || a.Sinks[0].Why != "it waits" {
+		t.Errorf("got %+v", a)
+	}
 }
 
 func TestADeniedStackNamesTheMissingRight(t *testing.T) {

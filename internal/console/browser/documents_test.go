@@ -140,3 +140,16 @@ sinks: {search: {kind: bleve}, vectors: {kind: bleve}}
 	p.until(`document.querySelector("#title").textContent === "content#a"`)
 	p.quiet()
 }
+
+// The page of a document says whether a search finds it, if the user asks.
+func TestADocumentSaysWhetherItIsSearchable(t *testing.T) {
+	t.Parallel()
+	s := start(t, "")
+	s.publish(`{"type":"doc.changed","subject":"found","sequence":"7","data":{}}`)
+	s.written(1)
+	p := open(t, s.address)
+	p.load("#/documents/content%23found")
+	p.click("button", "Is it searchable?")
+	p.until(`[...document.querySelectorAll("main td")].some((c) => c.textContent === "yes (asked)")`)
+	p.quiet()
+}

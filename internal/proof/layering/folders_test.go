@@ -29,7 +29,7 @@ var folders = []struct{ name, imports string }{
 	},
 	{
 		"internal/console",
-		"internal/shard internal/terminal internal/seam source sink internal/config internal/fault internal/operator",
+		"internal/shard searchable internal/terminal internal/seam source sink internal/config internal/fault internal/operator",
 	},
 	{
 		"internal/local",

@@ -351,8 +351,9 @@ function sinks(ctx, key, x) {
 
 const mono = (ctx, text) => ctx.el("bdi", { class: "mono" }, text);
 
-// contents shows the document in the sink, and what the newest event would change. It loads them only
-// if the user asks, because a document may be large or confidential.
+// contents shows the document in the sink, what the newest event would change, and whether a search
+// finds the document. It loads them only if the user asks, because a document may be large or
+// confidential, and a search is a request to the engine.
 function contents(ctx, key) {
   const { el } = ctx, at = el("div", { role: "region", "aria-label": "The document itself", "aria-live": "off" });
   const sink = () => ctx.get("/console/document/sink", { key });
@@ -381,5 +382,12 @@ function contents(ctx, key) {
     if (n.operation === "delete") return [title, el("p", { class: "note" }, `Version ${n.version} deletes the document.`)];
     return [title, diff(ctx, d ? ctx.pretty(d.document) : "", ctx.pretty(n.document))];
   }));
-  return el("div", {}, el("div", { class: "actions" }, show, compare), at);
+  const found = el("button", { type: "button" }, "Is it searchable?");
+  found.addEventListener("click", run(found, async () => {
+    const a = await ctx.get("/console/document/searchable", { key });
+    return ctx.table(["Sink", "Searchable", "Version", "Where", "Why"],
+      a.sinks.map((s) => [s.sink, s.how ? `${s.searchable} (${s.how})` : s.searchable, mono(ctx, s.version || "–"), s.place, s.why ? ctx.times(s.why) : "–"]),
+      { caption: "What a search of each engine finds now", stack: true });
+  }));
+  return el("div", {}, el("div", { class: "actions" }, show, compare, found), at);
 }
