@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package functions has the main function of each of the four Lambda functions: receive, index,
-// prune and dlq. It also has the function feed.
+// prune and dlq. It also has the functions feed and
+// searchable, which belong to a stack.
 //
 // The programs below this folder call them with the built-in kinds of sources and sinks. Index has
 // one program for each kind of sink. A module that you write calls them with its own kinds, for

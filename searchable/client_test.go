@@ -20,7 +20,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// stack answers the questions of a real handler, one answer after the other, and the last one again.
+// stack answers the questions of a real handler, one answer after the other, and the last one
+// again.
 type stack struct {
 	asked   atomic.Int64
 	answers []searchable.Sink

@@ -5,8 +5,8 @@
 //	c := searchable.Client{URL: "http://localhost:7070"} // lull dev
 //	a, err := c.Wait(ctx, "content", "vienna", "7")
 //
-// For a deployed stack, URL is the stack's output LullSearchableUrl, and Sign is a signer of package
-// searchable/sigv4. docs/searchable.md says how a stack gets that URL.
+// For a deployed stack, URL is the stack's output LullSearchableUrl, and Sign is a signer of
+// package searchable/sigv4. docs/searchable.md says how a stack gets that URL.
 //
 // What it promises:
 //

@@ -16,8 +16,8 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
-// Sign returns a function for [searchable.Client.Sign]. It signs with the credentials and the region
-// of cfg, which the AWS SDK loads. The function is safe for concurrent use.
+// Sign returns a function for [searchable.Client.Sign]. It signs with the credentials and the
+// region of cfg, which the AWS SDK loads. The function is safe for concurrent use.
 //
 // [searchable.Client.Sign]: https://pkg.go.dev/github.com/lullhq/lull/searchable#Client
 func Sign(cfg aws.Config) func(*http.Request) error {

@@ -197,8 +197,8 @@ func OfStack(c *config.Config) []Alarm {
 	}}
 }
 
-// OfSearchable returns the alarms on the function behind the stack's URL. There are none without the
-// URL. The alarms have the kinds of the alarms on a sink's functions.
+// OfSearchable returns the alarms on the function behind the stack's URL. There are none without
+// the URL. The alarms have the kinds of the alarms on a sink's functions.
 func OfSearchable(c *config.Config) []Alarm {
 	if c.SearchableCalls == nil {
 		return nil

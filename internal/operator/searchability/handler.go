@@ -19,8 +19,8 @@ import (
 const maxQuery = 4096
 
 // Handler answers GET /searchable?key=&version=&wait= with the answer as JSON. A faulty request has
-// status 400 and a text that names the parameter. An error of the stack has status 503; log gets its
-// reason. Handler does not authenticate.
+// status 400 and a text that names the parameter. An error of the stack has status 503; log gets
+// its reason. Handler does not authenticate.
 func Handler(answer func(context.Context, searchable.Question) (searchable.Answer, error),
 	log func(error),
 ) http.Handler {

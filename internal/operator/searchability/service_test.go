@@ -135,8 +135,8 @@ func TestAnAnswerSaysWhereTheVersionIs(t *testing.T) {
 	}
 }
 
-// Without a wait, a yes comes a refresh interval and a lease after the row's time, because that time
-// is from another clock. A question that waits has seen the commit itself.
+// Without a wait, a yes comes a refresh interval and a lease after the row's time, because that
+// time is from another clock. A question that waits has seen the commit itself.
 func TestAYesComesWhenTheRefreshIntervalIsOver(t *testing.T) {
 	t.Parallel()
 	story(t, func(b *bench) {

@@ -231,8 +231,8 @@ func standing(c *config.Config, load Load, pollers int) []price.Item {
 	return items
 }
 
-// A question waits for two seconds: for the end of a burst, or for the refresh of an engine. It then
-// reads six times: a row and the health row of its sink, one unit each.
+// A question waits for two seconds: for the end of a burst, or for the refresh of an engine. It
+// then reads six times: a row and the health row of its sink, one unit each.
 const (
 	questionSeconds = 2
 	questionUnits   = 6 * 2

@@ -21,8 +21,8 @@ import (
 // refreshEvery is the refresh interval of the engines in these runs.
 const refreshEvery = time.Second
 
-// questions asks a run whether versions are searchable, by the rows alone. It knows what a search of
-// each engine would find: an engine shows its documents as they were at its last refresh.
+// questions asks a run whether versions are searchable, by the rows alone. It knows what a search
+// of each engine would find: an engine shows its documents as they were at its last refresh.
 type questions struct {
 	w       *World
 	phase   map[string]time.Duration // when each engine refreshes, after each full interval
