@@ -81,10 +81,11 @@ func unfound(ctx context.Context, api operate.API, key shard.DocID, version stri
 		return "", err
 	}
 	for _, in := range a.Sinks {
-		switch {
-		case in.Searchable == searchable.Unknown:
+		switch in.Searchable {
+		case searchable.Yes:
+		case searchable.Unknown:
 			return "", fmt.Errorf("sink %s: %s", in.Sink, in.Why)
-		case in.Searchable == searchable.No:
+		case searchable.No:
 			return "sink " + in.Sink + ": " + in.Why, nil
 		}
 	}

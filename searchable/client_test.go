@@ -40,7 +40,9 @@ func (s *stack) answer(ctx context.Context, q searchable.Question) (searchable.A
 		return searchable.Answer{}, ctx.Err()
 	}
 	in := s.answers[min(n, len(s.answers))-1]
-	return searchable.Answer{Key: q.Key, Version: q.Version, Searchable: in.Searchable, Sinks: []searchable.Sink{in}}, nil
+	a := searchable.Answer{Key: q.Key, Version: q.Version, Searchable: in.Searchable}
+	a.Sinks = []searchable.Sink{in}
+	return a, nil
 }
 
 func serve(t *testing.T, s *stack) *searchable.Client {
@@ -101,7 +103,8 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 		return nil
 	}
 	a, err := c.Wait(ctx, "content", "a", "7")
-	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "sink search: it waits") || a.Sinks[0] != waits {
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "sink search: it waits") ||
+		a.Sinks[0] != waits {
 		t.Errorf("got %+v, %v", a, err)
 	}
 }

@@ -136,7 +136,8 @@ func TestADocumentIsSearchableOrNot(t *testing.T) {
 	t.Parallel()
 	s := newStack(t)
 	s.options.API.Searchable = func(_ context.Context, q searchable.Question) (searchable.Answer, error) {
-		return searchable.Answer{Key: q.Key, Searchable: searchable.No, Sinks: []searchable.Sink{{Sink: "search", Why: "it waits"}}}, nil
+		in := searchable.Sink{Sink: "search", Searchable: searchable.No, Why: "it waits"}
+		return searchable.Answer{Key: q.Key, Searchable: searchable.No, Sinks: []searchable.Sink{in}}, nil
 	}
 	var a searchable.Answer
 	s.into(&a, "/console/document/searchable?key=content%23a", "")

@@ -144,7 +144,9 @@ func NewOfStack(function string, getenv func(string) string, folders []string, o
 	return newHandler(&Setup{Getenv: getenv, Sink: "all"}, function, folders, out, func(*Setup) error { return nil }, wire)
 }
 
-func newHandler(s *Setup, function string, folders []string, out io.Writer, check func(*Setup) error, wire Wire) Handler {
+func newHandler(s *Setup, function string, folders []string, out io.Writer, check func(*Setup) error,
+	wire Wire,
+) Handler {
 	getenv := s.Getenv
 	cfg, err := settings(getenv(EnvSettings), folders)
 	s.Config = &cfg

@@ -163,7 +163,8 @@ func TestSearchableKnowsAVersionThatWasCommittedWithoutAWrite(t *testing.T) {
 		keep := func(document string) {
 			g.rig.Change("content#a", func(r *shard.Row) {
 				r.Committed, r.Pending = two, two
-				r.Content = shard.ContentOf(g.Config.Generation("content", "search")+"\n"+generation, two, []byte(document))
+				of := g.Config.Generation("content", "search") + "\n" + generation
+				r.Content = shard.ContentOf(of, two, []byte(document))
 			})
 		}
 		for document, want := range map[string]searchable.State{

@@ -99,7 +99,8 @@ func TestAnErrorOfTheStackIsLogged(t *testing.T) {
 		return searchable.Answer{}, secret
 	}, func(err error) { logged = err })
 	w := get(h, http.MethodGet, "/searchable?key=content%23a")
-	if w.Code != http.StatusServiceUnavailable || strings.Contains(w.Body.String(), "arn") || !errors.Is(logged, secret) {
+	if w.Code != http.StatusServiceUnavailable || strings.Contains(w.Body.String(), "arn") ||
+		!errors.Is(logged, secret) {
 		t.Errorf("got %d %s, logged %v", w.Code, w.Body, logged)
 	}
 }

@@ -127,7 +127,8 @@ func TestAnAnswerSaysWhereTheVersionIs(t *testing.T) {
 			story(t, func(b *bench) {
 				c.set(b)
 				in := b.ask(c.version, 0)
-				if in.Searchable != searchable.No || in.Place != c.place || in.By != c.by || !strings.Contains(in.Why, c.why) {
+				if in.Searchable != searchable.No || in.Place != c.place || in.By != c.by ||
+					!strings.Contains(in.Why, c.why) {
 					t.Errorf("got %+v, want no, %s, superseded by %q, because %q", in, c.place, c.by, c.why)
 				}
 			})
@@ -141,11 +142,10 @@ func TestAYesComesWhenTheRefreshIntervalIsOver(t *testing.T) {
 	t.Parallel()
 	story(t, func(b *bench) {
 		b.commit(7)
-		began := time.Now()
 		if in := b.ask("7", refresh-1); in.Searchable != searchable.No || in.Until.IsZero() {
 			t.Errorf("before the interval is over: %+v", in)
 		}
-		began = time.Now()
+		began := time.Now()
 		in := b.ask("7", searchable.MaxWait)
 		if in.Searchable != searchable.Yes || in.How != searchable.Refreshed || time.Since(began) != refresh {
 			t.Errorf("after %s: %+v, want yes after %s", time.Since(began), in, refresh)
@@ -179,7 +179,8 @@ func TestTheIntervalCountsFromTheReadThatShowedTheCommit(t *testing.T) {
 			b.commit(8)
 		}()
 		in := b.ask("7", searchable.MaxWait)
-		if took := time.Since(at); in.Searchable != searchable.Yes || in.By != "8" || took < refresh+500*time.Millisecond {
+		took := time.Since(at)
+		if in.Searchable != searchable.Yes || in.By != "8" || took < refresh+500*time.Millisecond {
 			t.Errorf("%s after the commit: %+v", took, in)
 		}
 	})

@@ -317,7 +317,8 @@ func TestQuestionsHaveAPrice(t *testing.T) {
 		t.Fatal(err)
 	}
 	// 0.20 for invocations, 500,000 GB-seconds, and 12 million read units
-	if got, want := with.Floor.Total-without.Floor.Total, 0.20+500_000*0.0000133334+12*0.125; math.Abs(got-want) > 1e-6 {
+	got, want := with.Floor.Total-without.Floor.Total, 0.20+500_000*0.0000133334+12*0.125
+	if math.Abs(got-want) > 1e-6 {
 		t.Errorf("got %.4f, want %.4f", got, want)
 	}
 	if err := (Load{Burst: 1, Hours: 24, Bytes: 700, Questions: -1}).Validate(); err == nil {
