@@ -29,14 +29,26 @@ func run(args []string, out io.Writer) error {
 	at := flags.String("enricher", "127.0.0.1:8090", "the address of the enricher, as host:port")
 	index := flags.String("index", "http://127.0.0.1:9200/lull-content", "the index in OpenSearch")
 	knn := flags.Bool("knn", false, "search with the k-NN plugin, and do not compare every document in this program")
+	split := flags.Bool("passages", false, "make and find a vector for each passage of a document")
+	engine := flags.String("engine", "", "with -passages, search with the vectors of this engine: elasticsearch or opensearch")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	switch {
 	case flags.Arg(0) == "serve" && flags.NArg() == 1:
 		fmt.Fprintf(out, "a stub of an embedding: words hashed into %d numbers, on http://%s/\n", dimensions, *at)
-		s := &http.Server{Addr: *at, Handler: http.HandlerFunc(enrichHandler), ReadTimeout: 10 * time.Second}
+		handler := enrichHandler
+		if *split {
+			handler = passageHandler
+		}
+		s := &http.Server{Addr: *at, Handler: http.HandlerFunc(handler), ReadTimeout: 10 * time.Second}
 		return s.ListenAndServe()
+	case flags.Arg(0) == "search" && flags.NArg() == 2 && *split:
+		found, err := searchPassages("http://"+*at+"/", *index, flags.Arg(1), *engine)
+		for _, f := range found {
+			fmt.Fprintf(out, "%.3f  %s: %s\n", f.score, f.title, f.passage)
+		}
+		return err
 	case flags.Arg(0) == "search" && flags.NArg() == 2:
 		found, err := search("http://"+*at+"/", *index, flags.Arg(1), *knn)
 		for _, f := range found {
@@ -56,7 +68,8 @@ type (
 		Error  *failure          `json:"error,omitempty"`
 	}
 	fields struct {
-		Vector []float64 `json:"vector"`
+		Vector   []float64  `json:"vector,omitempty"`
+		Passages *[]passage `json:"passages,omitempty"`
 	}
 	failure struct {
 		Kind   string `json:"kind"`
@@ -73,6 +86,16 @@ const maxRequest = 16 << 20
 // enrichHandler answers a request with a vector for each document, or an error. A document without
 // words can never have a vector, so its error is permanent.
 func enrichHandler(w http.ResponseWriter, r *http.Request) {
+	answerWith(w, r, func(d document) (*fields, *failure) {
+		if v := embed(d.Inputs); v != nil {
+			return &fields{Vector: v}, nil
+		}
+		return nil, &failure{"rejected", "its inputs have no words"}
+	})
+}
+
+// answerWith answers a request with what each document gets.
+func answerWith(w http.ResponseWriter, r *http.Request, each func(document) (*fields, *failure)) {
 	var asked, answer documents
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest)).Decode(&asked); err != nil {
 		http.Error(w, "not a request of lull's", http.StatusBadRequest)
@@ -80,11 +103,7 @@ func enrichHandler(w http.ResponseWriter, r *http.Request) {
 	}
 	for _, d := range asked.Documents {
 		out := document{ID: d.ID}
-		if v := embed(d.Inputs); v != nil {
-			out.Fields = &fields{v}
-		} else {
-			out.Error = &failure{"rejected", "its inputs have no words"}
-		}
+		out.Fields, out.Error = each(d)
 		answer.Documents = append(answer.Documents, out)
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -92,8 +111,9 @@ func enrichHandler(w http.ResponseWriter, r *http.Request) {
 }
 
 type hit struct {
-	title string
-	score float64
+	title   string
+	passage string // the passage that is nearest, with -passages
+	score   float64
 }
 
 // most is how many documents a search returns. compared is how many documents it compares without
@@ -136,7 +156,7 @@ func search(enricher, index, text string, knn bool) ([]hit, error) {
 	}
 	var found []hit
 	for _, h := range answer.Hits.Hits {
-		found = append(found, hit{h.Source.Title, cosine(vector, h.Source.Vector)})
+		found = append(found, hit{title: h.Source.Title, score: cosine(vector, h.Source.Vector)})
 	}
 	slices.SortStableFunc(found, func(a, b hit) int { return cmp.Compare(b.score, a.score) })
 	return found[:min(len(found), most)], nil

@@ -12,18 +12,19 @@ import (
 
 // notRun lists the classes of shell blocks that no test runs, each with the reason.
 var notRun = map[string]string{
-	"aws":        "needs an AWS account",
-	"emulator":   "needs LocalStack and OpenSearch: make e2e runs the same",
-	"opensearch": "needs an OpenSearch with an index: tried by hand",
-	"checkout":   "builds, tests or deploys a checkout: CI runs the targets themselves",
-	"network":    "installs or downloads something",
-	"yours":      "names a file, document or stack of the reader's",
+	"aws":           "needs an AWS account",
+	"emulator":      "needs LocalStack and OpenSearch: make e2e runs the same",
+	"opensearch":    "needs an OpenSearch with an index: tried by hand",
+	"elasticsearch": "needs an Elasticsearch with an index: tried by hand",
+	"checkout":      "builds, tests or deploys a checkout: CI runs the targets themselves",
+	"network":       "installs or downloads something",
+	"yours":         "names a file, document or stack of the reader's",
 }
 
 // classes lists the classes that may follow each language. A language that is not listed is not
 // allowed.
 var classes = map[string][]string{
-	"sh":   {"run", "dev", "aws", "emulator", "opensearch", "checkout", "network", "yours"},
+	"sh":   {"run", "dev", "aws", "emulator", "opensearch", "elasticsearch", "checkout", "network", "yours"},
 	"text": {"", "output"},
 	"yaml": {"", "fragment", "other"},
 	"json": {"", "event", "document"},
