@@ -22,7 +22,7 @@ const functionsPath = "github.com/lullhq/lull/functions/"
 // It builds the version of lull that the Go module in the current folder requires. It needs the go
 // command, and the programs must be tools of that module. There is one index for each kind of sink:
 //
-//	go get -tool github.com/lullhq/lull/functions/{receive,index/opensearch,prune,dlq,feed}
+//	go get -tool github.com/lullhq/lull/functions/{receive,index/opensearch,prune,dlq,feed,searchable}
 func BuildFunctions(assetDir string, architecture Architecture) error {
 	arch := map[Architecture]string{ARM64: "arm64", X86_64: "amd64"}[cmp.Or(architecture, ARM64)]
 	if arch == "" {
@@ -41,7 +41,7 @@ func BuildFunctions(assetDir string, architecture Architecture) error {
 	}
 	if len(programs) == 0 {
 		return errors.New("build functions: they are not among the tools of your module: run go get -tool " + functionsPath +
-			"{receive,index/opensearch,prune,dlq,feed}, with the kinds of your sinks")
+			"{receive,index/opensearch,prune,dlq,feed,searchable}, with the kinds of your sinks")
 	}
 	for _, p := range programs {
 		c := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-tags", "lambda.norpc", "-ldflags",
