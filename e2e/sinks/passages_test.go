@@ -48,23 +48,17 @@ func startPassages(t *testing.T, url string) *passages {
 	mapping, err := os.ReadFile(vectors + "passages.json")
 	ground.Must(t, err)
 	p.ask(http.MethodPut, "", string(mapping))
-	t.Cleanup(func() {
-		r, err := http.NewRequest(http.MethodDelete, url+"/"+p.index, http.NoBody)
-		ground.Must(t, err)
-		resp, err := http.DefaultClient.Do(r)
-		ground.Must(t, err)
-		_ = resp.Body.Close()
-	})
+	t.Cleanup(func() { p.ask(http.MethodDelete, "", "") })
 	return p
 }
 
 // ask sends a request about the index.
 func (p *passages) ask(method, path, body string) string {
 	p.Helper()
-	r, err := http.NewRequestWithContext(p.Context(), method, p.url+"/"+p.index+path, strings.NewReader(body))
+	r, err := http.NewRequest(method, p.url+"/"+p.index+path, strings.NewReader(body)) //nolint:gosec // a test's server
 	ground.Must(p, err)
 	r.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(r)
+	resp, err := http.DefaultClient.Do(r) //nolint:gosec // a test's server
 	ground.Must(p, err)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)

@@ -136,8 +136,8 @@ func TestTheNearestPassageIsNamed(t *testing.T) {
 		"": `"match_all"`, "elasticsearch": `"query_vector"`, "opensearch": `"passages.vector":{`,
 	} {
 		found, err := searchPassages(enricher.URL, index.URL, "history of viennas", engine)
-		if err != nil || len(found) != 2 || found[0].title != "Austria" || found[0].passage != "The history of Vienna." ||
-			!strings.Contains(asked, says) || !strings.Contains(asked, `"nested"`) {
+		if err != nil || len(found) != 2 || found[0].title != "Austria" ||
+			found[0].passage != "The history of Vienna." || !strings.Contains(asked, says) || !strings.Contains(asked, `"nested"`) {
 			t.Errorf("%s: got %v, %v, asked for %s", engine, found, err, asked)
 		}
 	}
