@@ -208,7 +208,9 @@ func OfSearchable(c *config.Config) []Alarm {
 	}
 	return []Alarm{
 		{
-			Kind: "function-errors", Says: "the function searchable fails or is killed", Of: of("Errors"),
+			// A failed or killed invocation is an answer 502, and a table that does not answer is a 503.
+			// https://docs.aws.amazon.com/lambda/latest/dg/urls-monitoring.html
+			Kind: "function-errors", Says: "the function searchable fails, is killed or cannot answer", Of: of("Url5xxCount"),
 			Statistic: "Sum", Period: Period, Periods: 1, Threshold: errorsPerPeriod,
 		},
 		{

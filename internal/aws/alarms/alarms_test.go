@@ -46,3 +46,25 @@ func TestTimesOfAlarmsFollowTheWindows(t *testing.T) {
 		})
 	}
 }
+
+// The URL's alarms exist only with the URL. An answer 503 is not an error of the function, so the
+// alarm watches the answers.
+func TestTheURLHasAlarms(t *testing.T) {
+	t.Parallel()
+	c := config.Default()
+	if all := OfSearchable(&c); len(all) > 0 {
+		t.Errorf("without the URL: got %+v", all)
+	}
+	calls := 20
+	c.SearchableCalls = &calls
+	watched := map[string]string{}
+	for _, a := range OfSearchable(&c) {
+		for _, m := range a.Metrics() {
+			watched[a.Kind] += m.Namespace + " " + m.Name + " " + m.Dimensions["FunctionName"]
+		}
+	}
+	if len(watched) != 2 || watched["function-errors"] != "AWS/Lambda Url5xxCount lull-searchable" ||
+		watched["throttles"] != "AWS/Lambda Throttles lull-searchable" {
+		t.Errorf("got %v", watched)
+	}
+}
