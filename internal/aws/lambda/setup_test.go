@@ -262,3 +262,30 @@ func TestAQueueIsKnownByItsName(t *testing.T) {
 		}
 	}
 }
+
+// A function of a stack needs no sink, and answers no request if its settings are invalid.
+func TestAFunctionOfAStackNeedsNoSink(t *testing.T) {
+	t.Parallel()
+	event := []byte(`{"rawPath":"/","requestContext":{"http":{"method":"GET"}}}`)
+	wire := func(s *Setup) (Handler, error) {
+		s.Name(EnvTable)
+		return &URL{Handler: http.NotFoundHandler(), Limit: time.Minute, Journal: s.Journal}, nil
+	}
+	for name, tt := range map[string]struct {
+		vars map[string]string
+		text string
+		want string // a text of the log; empty if the function works
+	}{
+		"good":              {map[string]string{EnvTable: "shards"}, settingsText(t, deployed()), ""},
+		"no table":          {nil, settingsText(t, deployed()), "not set: LULL_TABLE"},
+		"settings not JSON": {map[string]string{EnvTable: "shards"}, "{", "parse settings"},
+	} {
+		var out bytes.Buffer
+		h := NewOfStack("searchable", getenv(tt.vars), []string{folder(t, tt.text)}, &out, wire)
+		answer, err := h.Invoke(t.Context(), event)
+		if works := err == nil && strings.Contains(string(answer), "404"); works != (tt.want == "") ||
+			!strings.Contains(out.String(), tt.want) {
+			t.Errorf("%s: got %s, %v: %s", name, answer, err, &out)
+		}
+	}
+}
