@@ -40,6 +40,9 @@ func newSink(l *Lull, name string, code assets) *Sink {
 		Machines:  make(map[config.FlightKind]awsstepfunctions.CfnStateMachine),
 	}
 	l.tag(s.scope, sinkTag, name)
+	if notice := trustNotice(l.props.Config, name); notice != "" {
+		awscdk.Annotations_Of(s.scope).AddInfo(&notice)
+	}
 	s.Queues = newQueues(s.scope, l.props, name)
 	if l.props.StateOnly {
 		return s
@@ -51,6 +54,17 @@ func newSink(l *Lull, name string, code assets) *Sink {
 	s.newMappings()
 	s.newPruneRules()
 	return s
+}
+
+// trustNotice returns what an operator has to do if only the settings name the index of a sink that
+// keeps unchanged documents. For any other sink it returns "". cdk synth and cdk deploy print it.
+func trustNotice(c *config.Config, name string) string {
+	if !c.OperatorNamesIndex(name) || !c.KeepsAny(name) {
+		return ""
+	}
+	return "sinks." + name + ": unchanged documents are kept, and this sink cannot recognise its index. If the index is " +
+		"emptied or restored, or another program writes to it, change sinks." + name + ".generation. Otherwise lull may " +
+		"commit documents that the index lacks, until `lull index repair` compares them with the source or an export."
 }
 
 // every applies f to every item of a list.

@@ -34,8 +34,8 @@ type Settings struct {
 	// "keep". Default "write".
 	Unchanged Unchanged `json:"unchanged"`
 	// Generation is a text that an operator changes so that lull writes every document again. A
-	// document that was committed under another generation does not count as unchanged. Default:
-	// empty.
+	// document that was committed under another generation does not count as unchanged. For a sink
+	// that cannot recognise its index, unchanged: keep needs it. Default: empty.
 	Generation string `json:"generation"`
 	// Refresh is how long after a write, at the latest, a search finds it: the refresh interval of the
 	// index. It is a promise of the operator, for programs that cannot ask the engine. Nil means the
@@ -121,8 +121,8 @@ type Capabilities struct {
 	MinInterval time.Duration
 	// AtOnce says that a search finds a write as soon as Write has returned.
 	AtOnce bool
-	// Generation says that the sink is a [Generator]. For any other sink, the setting unchanged:
-	// keep is refused.
+	// Generation says that the sink is a [Generator]. For any other sink, unchanged: keep needs the
+	// setting generation.
 	Generation bool
 }
 

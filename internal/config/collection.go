@@ -159,6 +159,17 @@ func (c *Config) Keeps(collection, name string) bool {
 	return to.Unchanged == sink.Keep
 }
 
+// KeepsAny reports whether lull leaves out writes of unchanged documents to a sink, in any
+// collection.
+func (c *Config) KeepsAny(name string) bool {
+	for of := range c.Collections {
+		if c.Keeps(of, name) && slices.Contains(c.SinksFor(of), name) {
+			return true
+		}
+	}
+	return c.Sinks[name].Unchanged == sink.Keep
+}
+
 // Generation names the place of a collection's documents in a sink, as far as the settings know it:
 // the engine, the index, and the operator's text. A commit under another generation does not count
 // as unchanged. The sink adds an id of the index itself, see [sink.Generator]. lull compares the
@@ -170,6 +181,14 @@ func (c *Config) Generation(collection, name string) string {
 		parts = append(parts, e.generation())
 	}
 	return strings.Join(parts, "\n")
+}
+
+// OperatorNamesIndex reports whether only the setting generation says which index a sink has: the
+// sink cannot recognise its index, and the operator has set a text. The operator changes the text
+// when the index is emptied or restored, or when another program has written to it.
+func (c *Config) OperatorNamesIndex(name string) bool {
+	s := c.Sinks[name]
+	return !s.Capabilities().Generation && s.Generation != ""
 }
 
 // CollectionFor returns the collection of a source's events that do not name a collection.

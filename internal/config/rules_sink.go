@@ -61,7 +61,8 @@ var sinkRules = []Rule{
 	{
 		"sink-unchanged",
 		"unchanged: keep trusts the row about the content of the sink. So lull may not write without the row, " +
-			"and the sink can distinguish its index from one that was created again.", checkUnchanged,
+			"and the sink can distinguish its index from one that was created again, or the operator names it.",
+		checkUnchanged,
 	},
 }
 
@@ -99,22 +100,25 @@ func checkInterval(c *Config, f *checker, s namedSink) {
 	}
 }
 
-// checkUnchanged allows keep only if lull writes nothing without the row, and if the sink notices
-// that its index was deleted and created again.
+// checkUnchanged allows keep only if lull writes nothing without the row, and if something names
+// the sink's index: the sink, which notices that the index was deleted and created again, or the
+// operator.
 func checkUnchanged(c *Config, f *checker) {
-	refuse := func(path string, s Sink) {
+	refuse := func(path, name string, s Sink) {
 		switch {
 		case c.TableOutage == TableOutageOpen:
 			f.fault(path, string(sink.Keep), "cannot be used with tableOutage: open, which writes without the row",
 				"write write, or set tableOutage to closed")
-		case !s.Capabilities().Generation:
+		case !s.Capabilities().Generation && s.Generation == "":
 			f.fault(path, string(sink.Keep), "needs a sink that can distinguish its index from another one of that name, and "+
-				printable(s.Kind)+", with these settings, cannot", "write write")
+				printable(s.Kind)+", with these settings, cannot",
+				"write write, or set sinks."+printable(name)+".generation to a text that you change whenever the index is "+
+					"emptied or restored, or another program has written to it")
 		}
 	}
 	for _, s := range c.namedSinks() {
 		if s.linked && s.Unchanged == sink.Keep {
-			refuse(s.path+".unchanged", s.Sink)
+			refuse(s.path+".unchanged", s.name, s.Sink)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Collections)) {
@@ -122,7 +126,7 @@ func checkUnchanged(c *Config, f *checker) {
 		for _, to := range c.SinksFor(name) {
 			s := c.Sinks[to]
 			if _, ok := sink.Lookup(s.Kind); ok && own != nil && *own == sink.Keep && s.Unchanged != sink.Keep {
-				refuse("collections."+printable(name)+".unchanged", s)
+				refuse("collections."+printable(name)+".unchanged", to, s)
 			}
 		}
 	}

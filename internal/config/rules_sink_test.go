@@ -215,6 +215,15 @@ var brokenSinks = []broken{
 		setting: "sinks.search.unchanged", fix: "write write",
 	},
 	{
+		rule: "sink-unchanged", name: "a sink whose index nobody names",
+		holds: func(c *Config) {
+			withoutVersions(c)
+			setSink(c, func(s *Sink) { s.Unchanged, s.Generation = sink.Keep, "november" })
+		},
+		breaks:  ofSink(func(s *Sink) { s.Generation = "" }),
+		setting: "sinks.search.unchanged", fix: "set sinks.search.generation to a text",
+	},
+	{
 		rule: "sink-unchanged", name: "a collection's",
 		holds:   func(c *Config) { news(c, Collection{Unchanged: ptr(sink.Keep)}) },
 		breaks:  func(c *Config) { c.TableOutage = TableOutageOpen },

@@ -88,7 +88,7 @@ func keeps(s Sink) string {
 	if able(s.Capabilities()) {
 		return "yes" + except(s, able)
 	}
-	return "no"
+	return "with `generation`"
 }
 
 // except names the flags of the kind that remove a capability of its sinks.

@@ -54,11 +54,15 @@ func (s *keeper) recognise(ctx context.Context, d *document) {
 }
 
 // generation asks the sink for the generation of an index, once in a turn. An answer that is kept
-// longer would be wrong after an index is created again under its name.
+// longer would be wrong after an index is created again under its name. A sink that cannot answer
+// is not asked: then only the operator's text names the index, if there is one.
 func (s *keeper) generation(ctx context.Context, c shard.Collection) string {
 	g, asked := s.generations[c]
 	if asked || len(s.generations) >= maxGenerations {
 		return g
+	}
+	if s.config.OperatorNamesIndex(s.sinkName) {
+		return s.config.Generation(string(c), s.sinkName)
 	}
 	if asks, ok := s.sink.(sink.Generator); ok {
 		limit := min(s.config.Index.SinkDeadline, (s.remaining()-sinkMargin)/4)

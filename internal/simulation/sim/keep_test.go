@@ -3,6 +3,7 @@
 package sim
 
 import (
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
+	_ "github.com/lullhq/lull/sink/webhook" // a kind that cannot recognise its index
 )
 
 // republishing returns the simulated run of a seed in which documents are published again with the
@@ -32,6 +34,64 @@ func republishing(t testing.TB, seed uint64, level Level, change ...func(*Option
 		Config: cfg, Seed: seed, Faults: level,
 		Upstream: write(seed, sourcesOf(t, cfg), shape{again: true, more: 3, over: 4 * time.Minute}),
 	}, change...)
+}
+
+// named changes the settings of a simulated run, so that the sink cannot recognise its index. Only
+// the operator's text names the index. Such a sink may have no versions.
+func named(cfg *config.Config) {
+	s := cfg.Sinks["search"]
+	s.Kind, s.URL, s.Generation = "webhook", "https://hooks.example.org/lull", "one"
+	cfg.Sinks["search"] = s
+}
+
+// Named is the level of runs with the settings named, which exists only in tests.
+const Named Level = "keep-named"
+
+// republishingNamed is republishing with the settings named.
+func republishingNamed(t testing.TB, seed uint64, change ...func(*Options)) *World {
+	return republishing(t, seed, Swarm, append(change, func(o *Options) {
+		cfg := *o.Config
+		cfg.Sinks = maps.Clone(cfg.Sinks)
+		named(&cfg)
+		if err := cfg.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		o.Config = &cfg
+	})...)
+}
+
+// TestEveryPromiseHoldsWhereTheOperatorNamesTheIndex is the same for a sink that cannot recognise
+// its index, with versions and without.
+func TestEveryPromiseHoldsWhereTheOperatorNamesTheIndex(t *testing.T) {
+	t.Parallel()
+	kept := 0
+	for w := range runs(t, 600, Named, func(seed uint64) *World { return republishingNamed(t, seed) }) {
+		kept += w.coverage[step(journal.Kept)]
+	}
+	if t.Logf("%d kept", kept); kept == 0 {
+		t.Error("no simulated run reaches this case")
+	}
+}
+
+// The operator changes the text when the index was emptied. Then nothing is kept in it.
+func TestNothingIsKeptAfterTheOperatorHasNamedTheIndexAnew(t *testing.T) {
+	t.Parallel()
+	hold(t, 200, Named, func(seed uint64) *World {
+		w := republishingNamed(t, seed)
+		w.await(&Disaster{Loss: SinkEmptied, At: 40 * time.Second})
+		return w
+	})
+}
+
+// Without that change the simulator finds a document that the emptied index lacks: this is why the
+// settings ask for a text.
+func TestAnIndexThatWasEmptiedUnderItsNameIsNoticed(t *testing.T) {
+	t.Parallel()
+	caught(t, 300, func(seed uint64) *World {
+		w := republishingNamed(t, seed)
+		w.await(&Disaster{Loss: SinkEmptied, At: 40 * time.Second, Unnamed: true})
+		return w
+	})
 }
 
 // Keep is the level of [republishing], which exists only in tests.

@@ -40,6 +40,7 @@ type Disaster struct {
 	// source has sent it again. The promises of reconcile itself still hold.
 	Live bool
 
+	Unnamed   bool // the operator does not change the generation, against the runbook
 	Silent    bool // the source sends nothing again
 	Strict    bool // no document may go back, even with Live
 	Reconcile func(*reconcile.Service)
@@ -78,7 +79,9 @@ func (w *World) await(d *Disaster) {
 			w.operator--
 			return
 		}
-		w.raise()
+		if !d.Unnamed {
+			w.raise()
+		}
 		if d.Live { // invocations with the old settings have ended by then
 			w.after(w.cfg.Index.Timeout+2*w.cfg.Index.Guard, func() { w.strike(d, b) })
 			return
