@@ -14,6 +14,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/setting"
 )
 
@@ -265,29 +266,54 @@ func (r *Rules) fetchedDocument(e event.Event) ([]byte, *event.Invalid) {
 	return doc, nil
 }
 
+// Shown returns the version in a document that was fetched from a source, as the source writes it.
+// It is empty if the settings of the source name no version.
+func (s *Set) Shown(name, document string) (string, error) {
+	src := s.sources[name]
+	if src == nil || src.rules.Settings.Fetch == nil || src.rules.Settings.Fetch.Version == "" {
+		return "", nil
+	}
+	_, text, bad := src.rules.shown(document)
+	if bad != nil {
+		return "", bad
+	}
+	return text, nil
+}
+
+// shown returns the version of a loaded state, and its text.
+func (r *Rules) shown(document string) (v shard.Version, text string, bad *event.Invalid) {
+	pointer := r.Settings.Fetch.Version
+	p, err := ParsePointer(pointer)
+	if err != nil {
+		return v, "", payloadInvalid("the version of the event cannot be compared: %s", err)
+	}
+	whole := gjson.Parse(document)
+	in := p.In(whole)
+	switch {
+	case in.Type == gjson.Null && whole.IsObject(): // the answer may be a maintenance page, and not the document
+		return v, "", staleInvalid("the loaded content has no version at %s: the source may be under maintenance", pointer)
+	case in.Type != gjson.String && in.Type != gjson.Number:
+		return v, "", payloadInvalid("the version in the loaded content, at %s, is %s", pointer, TypeName(in))
+	}
+	text = event.Text(in)
+	if v, err = parse(r.class, pointer, text); err != nil {
+		return v, "", payloadInvalid("the version in the loaded content, at %s: %s", pointer, err)
+	}
+	return v, text, nil
+}
+
 // checkFresh compares the version of the loaded state with the version of the event.
 func (r *Rules) checkFresh(e event.Event) *event.Invalid {
-	pointer := r.Settings.Fetch.Version
-	if pointer == "" {
+	if r.Settings.Fetch.Version == "" {
 		return nil
 	}
 	parts, err := e.Key.Parts()
-	p, bad := ParsePointer(pointer)
-	if err := cmp.Or(err, bad); err != nil {
+	if err != nil {
 		return payloadInvalid("the version of the event cannot be compared: %s", err)
 	}
-	whole := gjson.Parse(e.Data)
-	v := p.In(whole)
-	switch {
-	case v.Type == gjson.Null && whole.IsObject(): // the answer may be a maintenance page, and not the document
-		return staleInvalid("the loaded content has no version at %s: the source may be under maintenance", pointer)
-	case v.Type != gjson.String && v.Type != gjson.Number:
-		return payloadInvalid("the version in the loaded content, at %s, is %s", pointer, TypeName(v))
-	}
-	text := event.Text(v)
-	shown, err := parse(r.class, pointer, text)
-	if err != nil {
-		return payloadInvalid("the version in the loaded content, at %s: %s", pointer, err)
+	shown, text, bad := r.shown(e.Data)
+	if bad != nil {
+		return bad
 	}
 	if shown.Compare(parts.Version) < 0 {
 		return staleInvalid("the loaded content has version %s, which is older than the event's", event.Quote(text))

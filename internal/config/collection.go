@@ -41,6 +41,9 @@ type Collection struct {
 	// Enrich is a service that adds fields to the collection's documents before they are written.
 	// It is nil if the collection has no such service.
 	Enrich *Enrich `json:"enrich"`
+	// Verify is how often lull compares the collection with its source, and repairs the differences.
+	// It is nil if only operators start such a comparison.
+	Verify *Verify `json:"verify"`
 }
 
 // For returns the timing of a collection: Debounce with the collection's overrides. For a

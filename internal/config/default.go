@@ -118,6 +118,7 @@ func (c *Config) Complete() {
 	}
 	for name, o := range c.Collections {
 		o.Enrich = completeEnrich(o.Enrich)
+		o.Verify = completeVerify(o.Verify)
 		c.Collections[name] = o
 	}
 	c.DefaultSource = onlyOr(c.DefaultSource, c.Sources)

@@ -66,7 +66,9 @@ func (b broken) run(t *testing.T) {
 	}
 }
 
-var allBroken = slices.Concat(brokenNames, brokenSources, brokenSinks, brokenTimes, brokenOverrides, brokenEnrich)
+var allBroken = slices.Concat(
+	brokenNames, brokenSources, brokenSinks, brokenTimes, brokenOverrides, brokenEnrich, brokenVerify,
+)
 
 func TestContradictorySettingsAreRefused(t *testing.T) {
 	t.Parallel()

@@ -38,7 +38,7 @@ func Schema() []byte {
 func exemplar() Config {
 	c := Default()
 	c.Sources = map[string]Source{"x": {Match: []source.Match{{}}, Fetch: &source.Fetch{}}}
-	c.Collections = map[string]Collection{"x": {Enrich: newEnrich()}}
+	c.Collections = map[string]Collection{"x": {Enrich: newEnrich(), Verify: newVerify()}}
 	c.Sinks = map[string]Sink{"x": newSink("")}
 	return c
 }

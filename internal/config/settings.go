@@ -18,6 +18,7 @@ import (
 // The bounds of the platform, from the vendors' documentation.
 const (
 	maxLambdaTimeout  = 900 * time.Second
+	maxVerifyEvery    = 90 * 24 * time.Hour
 	maxVisibility     = 12 * time.Hour
 	minQueueRetention = time.Minute
 	maxQueueRetention = 14 * day
@@ -246,6 +247,12 @@ var collectionSettings = []setting.Setting{
 	setting.Text("collections.<name>.enrich.version", enrichVersion, "up to 64 printable characters",
 		"Your name for the service's function, such as a model's name. A change makes lull write every document again.").
 		Otherwise("none"),
+	setting.Duration("collections.<name>.verify.every", time.Hour, maxVerifyEvery, time.Minute,
+		"How often lull compares the collection with its source, and repairs the differences (docs/verify.md)."),
+	setting.Count("collections.<name>.verify.requests", 1, 1000,
+		"The most requests that a verification sends to the source, a second."),
+	setting.Count("collections.<name>.verify.maxRemovals", 1, 1000,
+		"The most documents that one verification removes because the source lacks them. More need an operator."),
 	setting.Text("defaultCollection", optCollection, collectionShape+", or nothing",
 		"The collection of an event that names no collection, unless its source has another default.").
 		Otherwise("the only collection; content if there is none"),

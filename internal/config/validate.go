@@ -95,6 +95,7 @@ var rules = slices.Concat(
 	sinkRules,
 	payloadRules,
 	enrichRules,
+	verifyRules,
 	visibilityRules,
 	burstRules,
 	recoveryRules,

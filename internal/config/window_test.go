@@ -128,6 +128,14 @@ func accepts(s described, n int64) bool {
 			said("kind", "http"), said("url", "https://enrich.example.org/"),
 			within("inputs", tree.Node{Kind: tree.List, Items: []tree.Node{{Kind: tree.String, Text: "/title"}}}))
 	}
+	if strings.HasPrefix(s.generic, "collections.<name>.verify.") {
+		f.Fields = append(f.Fields, within("sources", within("cms", tree.Node{
+			Kind: tree.Map, Fields: append(said("kind", "native").Fields, within("fetch", tree.Node{
+				Kind:   tree.Map,
+				Fields: append(said("url", "https://cms.example.org/{id}").Fields, said("version", "/v").Fields...),
+			}).Fields...),
+		})).Fields...)
+	}
 	_, err := judged(f)
 	return err == nil
 }

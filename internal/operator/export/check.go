@@ -40,9 +40,9 @@ const (
 // Drift reports whether the sink differs from the source.
 func (s State) Drift() bool {
 	switch s {
-	case Missing, Older, Changed, Undone, OtherClass:
+	case Missing, Older, Changed, Undone, OtherClass, Orphan:
 		return true
-	case Same, Newer, Moving, Invalid, Skipped:
+	case Same, Newer, Moving, Invalid, Skipped, Silent:
 	}
 	return false
 }

@@ -49,6 +49,12 @@ func (w Writer) Write(c source.Change) (Written, error) {
 	return out, nil
 }
 
+// WriterOf returns the writer of one source for one collection. Write returns an error if the
+// messages of the source cannot reach the collection.
+func WriterOf(cfg *config.Config, sources *source.Set, name, collection string) Writer {
+	return Writer{Source: name, Collection: collection, config: cfg, sources: sources}
+}
+
 // Writers returns a writer for each source and each collection that messages of the source can
 // reach. The collections are those that the settings or also name. The error says, for each source
 // without a writer, why no writer is possible. A caller can ignore the error if another source has

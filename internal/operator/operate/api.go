@@ -94,6 +94,9 @@ type API struct {
 	Backfill Operation[BackfillOrder, BackfillStep] `wire:"backfill"`
 	// Check compares a page of an export of the source with the sink. It only reads.
 	Check Operation[CheckOrder, Checked] `wire:"check"`
+	// AskSource compares documents with what their source shows, by the source's setting fetch. It
+	// only reads.
+	AskSource Operation[SourceOrder, SourceAnswers] `wire:"ask-source"`
 	// Unsearchable counts the documents with values that the sink's engine did not index, so that
 	// searches do not find these values.
 	Unsearchable Operation[UnsearchableQuery, Unsearchable] `wire:"unsearchable"`

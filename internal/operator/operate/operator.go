@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/operator/export"
 	"github.com/lullhq/lull/internal/pipeline/archive"
 	"github.com/lullhq/lull/internal/pipeline/redrive"
 	"github.com/lullhq/lull/internal/seam/clock"
@@ -24,7 +25,7 @@ import (
 
 // Operator has the parts of a stack from which its operations are built. All fields are required,
 // except Archive, Readers, Unread, Rows, Hint, Sinks, Off, Parallel, History, Table, Size, Connect,
-// Flow, Others and Publisher.
+// Fetch, Flow, Others and Publisher.
 type Operator struct {
 	Shards   shard.Store
 	Scanner  shard.Scanner
@@ -61,6 +62,10 @@ type Operator struct {
 	// Connect tries to connect to the host that documents are fetched from. It sends no request. It is
 	// nil if this program cannot reach the hosts.
 	Connect func(ctx context.Context, f source.Fetch) error
+
+	// Fetch loads the newest state of a document from a source that has the setting fetch. It returns
+	// the errors of [payload.Loader.Fetch]. It is nil if this program cannot ask the sources.
+	Fetch export.Fetch
 
 	// Flow measures the stack. It is nil if nothing measures it.
 	Flow func(ctx context.Context) (Flow, error)
@@ -102,7 +107,7 @@ func (o *Operator) API() API {
 	let := &letters{par, o.Sources}
 	pau := &pauser{lay, rec, o.Journal}
 	reb := &rebuilder{eng, dep, und}
-	audit := &comparer{eng, o.Sources}
+	audit := &comparer{eng, o.Sources, o.Fetch}
 	ply := &replayer{lay, rec, sen, o.Archive, o.Sources, o.Journal}
 	jobs := &ledger{rec}
 	return API{
@@ -138,6 +143,7 @@ func (o *Operator) API() API {
 		Rebuilds:     und.Rebuilds,
 		Reconcile:    audit.Reconcile,
 		Check:        audit.Check,
+		AskSource:    audit.AskSource,
 		Unsearchable: audit.Unsearchable,
 		Remove:       (&remover{eng}).Remove,
 		Archived:     ply.Archived,

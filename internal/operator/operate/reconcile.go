@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/rand"
 
+	"github.com/lullhq/lull/internal/operator/export"
 	"github.com/lullhq/lull/internal/pipeline/reconcile"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/source"
@@ -24,14 +25,17 @@ type ReconcileOrder struct {
 	Keys   []shard.DocID `json:"keys,omitempty"`   // compare only these documents, at most 1,000
 	Sample int           `json:"sample,omitempty"` // compare so many rows at random, at most 10,000; 0 for all documents
 	Seen   bool          `json:"seen,omitempty"`   // also list every document in the sink
+	Absent bool          `json:"absent,omitempty"` // also list every document that has a row, and that the sink lacks
 }
 
 // ReconcilePage is a page of a comparison.
 type ReconcilePage struct {
 	reconcile.Report
-	Lines []ReconcileLine  `json:"lines,omitempty"`
-	Seen  []ReconcileCopy  `json:"seen,omitempty"`
-	Next  *reconcile.Place `json:"next,omitempty"` // where the next page begins; nil at the end
+	Lines []ReconcileLine `json:"lines,omitempty"`
+	Seen  []ReconcileCopy `json:"seen,omitempty"`
+	// Absent are documents that have a row, and that the sink lacks.
+	Absent []shard.DocID    `json:"absent,omitempty"`
+	Next   *reconcile.Place `json:"next,omitempty"` // where the next page begins; nil at the end
 	// Unknown says that no setting names the collection.
 	Unknown bool `json:"unknown,omitempty"`
 }
@@ -65,6 +69,7 @@ type comparer struct {
 	engines
 
 	Sources *source.Set
+	Fetch   export.Fetch // nil if this program cannot ask the sources
 }
 
 // Reconcile compares a page of a collection with its rows. It repairs the differences that can be
@@ -87,6 +92,9 @@ func (o *comparer) Reconcile(ctx context.Context, r ReconcileOrder) (ReconcilePa
 	page := ReconcilePage{Report: p.Report, Next: p.Next, Unknown: !s.Known(r.Collection)}
 	for _, l := range p.Lines {
 		page.Lines = append(page.Lines, asReconcileLine(l))
+	}
+	if r.Absent {
+		page.Absent = p.Absent
 	}
 	for _, c := range p.Seen {
 		if r.Seen {

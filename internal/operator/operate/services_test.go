@@ -225,7 +225,7 @@ func TestEachServiceWorksWithItsPartsAlone(t *testing.T) {
 		},
 		"comparer: 1": func(k *kit) (string, error) {
 			k.commit()
-			p, err := (&comparer{k.engines(), k.rig.Sources}).Reconcile(k.Context(),
+			p, err := (&comparer{k.engines(), k.rig.Sources, nil}).Reconcile(k.Context(),
 				ReconcileOrder{Collection: "content", By: "ann", DryRun: true})
 			return fmt.Sprint(p.Documents), err
 		},

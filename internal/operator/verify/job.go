@@ -30,6 +30,8 @@ type Order struct {
 	// documents.
 	CompleteAt time.Time `json:"complete_at,omitzero"`
 	Sample     int       `json:"sample,omitempty"` // how many rows to compare, chosen at random; 0 for all
+	// FromSource compares with the source itself, by its setting fetch, instead of an export.
+	FromSource bool `json:"from_source,omitempty"`
 	// Parts is the number of parts that the documents are spread over; 0 for one.
 	Parts int `json:"parts.of,omitempty"`
 }
@@ -39,13 +41,15 @@ type Order struct {
 type Verification struct {
 	Order
 
-	Stack operate.API // only Check, Publish, Reconcile and Remove are used
+	Stack operate.API // only Check, AskSource, Publish, Reconcile and Remove are used
 	Clock clock.Clock
 	By    string // the operator, for the audit
 	// Open opens the export at its beginning. It is required if Order names an export. The export must
 	// outlive the step that opens it.
 	Open func() (*feed.Export, error)
 	// Rate is the rate of the job's runner: how many documents are compared a second, 0 for no limit.
+	// With FromSource it is how many requests a second the source gets, 0 for DefaultRequests, and the
+	// runner has no rate.
 	Rate float64
 	// Patience is how long the job compares the documents in motion again, if none of them comes to
 	// rest.
@@ -53,6 +57,12 @@ type Verification struct {
 	// Confirmed says that orphans may be removed. Without it, a repair that finds orphans fails with
 	// Unconfirmed.
 	Confirmed bool
+	// MaxRemovals is how many documents the job may remove without a confirmation because their source
+	// does not have them. See [step.removeGone].
+	MaxRemovals int
+	// Unattended says that no operator can confirm. The job then leaves the orphans that it may not
+	// remove, and names them.
+	Unattended bool
 
 	in       feed.Reader
 	exported map[uint64]struct{} // with CompleteAt: the documents of the export, by hash
@@ -84,6 +94,8 @@ type Cursor struct {
 	Orphans []operate.ReconcileCopy `json:"orphans,omitempty"` // orphans in motion
 	Told    []uint64                `json:"told,omitempty"`    // hashes of the documents that the answer names
 
+	source // with FromSource
+
 	Wait      time.Duration `json:"wait,omitempty"`      // the wait before the next comparison of these lists
 	Waited    time.Duration `json:"waited,omitempty"`    // how long it has waited since a document last came to rest
 	Impatient bool          `json:"impatient,omitempty"` // the patience ended during a phase: compare again without a wait
@@ -100,6 +112,7 @@ type Cursor struct {
 func (c Cursor) clone() Cursor {
 	c.Look, c.Moving, c.Sent = slices.Clone(c.Look), slices.Clone(c.Moving), slices.Clone(c.Sent)
 	c.Orphans, c.Told = slices.Clone(c.Orphans), slices.Clone(c.Told)
+	c.source = c.source.clone()
 	return c
 }
 
@@ -107,7 +120,7 @@ func (c Cursor) clone() Cursor {
 type Unconfirmed struct{ Orphans, Documents int }
 
 func (e *Unconfirmed) Error() string {
-	return fmt.Sprintf("%d of %d documents of the sink are not in the export, and their removal is not confirmed",
+	return fmt.Sprintf("the source does not have %d of %d documents of the sink, and their removal is not confirmed",
 		e.Orphans, e.Documents)
 }
 
@@ -127,8 +140,9 @@ func (v *Verification) Job(run string) job.Job[Cursor, Line] {
 
 func final(err error) bool {
 	var u *Unconfirmed
+	var away *SourceAway
 	var wrong *feed.InputError
-	return errors.As(err, &u) || errors.As(err, &wrong) || errors.Is(err, operate.ErrInput) ||
+	return errors.As(err, &u) || errors.As(err, &away) || errors.As(err, &wrong) || errors.Is(err, operate.ErrInput) ||
 		errors.Is(err, operate.ErrNotFound)
 }
 
@@ -147,16 +161,22 @@ func (v *Verification) step(ctx context.Context, from Cursor, out *job.Step[Line
 	s := step{v, &c, out}
 	var err error
 	switch {
+	case c.NotBefore.After(v.Clock.Now()):
+		err = s.rest(ctx)
+	case len(c.Ask) > 0:
+		err = s.askPage(ctx)
 	case c.Settle:
 		err = s.settle(ctx)
 	case c.Phase == comparing:
 		err = s.compareExport(ctx)
 	case c.Phase == walking:
 		err = s.walk(ctx)
+	case c.Phase == removing && v.FromSource:
+		err = s.removeGone(ctx)
 	case c.Phase == removing:
 		err = s.removeOrphans(ctx)
 	}
-	return c, c.Phase == finished && !c.Settle, err
+	return c, c.Phase == finished && !c.Settle && len(c.Ask) == 0, err
 }
 
 // next begins a phase. If documents are in motion, they are compared again before the phase.

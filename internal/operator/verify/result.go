@@ -34,6 +34,7 @@ type Result struct {
 	Remaining  int              `json:"remaining"`          // documents that differ at the end
 	Run        string           `json:"run,omitempty"`      // the resync run of the repair
 	Repair     bool             `json:"repair,omitempty"`
+	Requests   int              `json:"requests,omitempty"` // requests to the source
 	// Unsearchable are the documents whose values a search does not all find; nil for none.
 	Unsearchable *operate.Unsearchable `json:"unsearchable,omitempty"`
 
@@ -57,6 +58,8 @@ const (
 	later    = "later"
 	left     = "left"
 	invalid  = "invalid"
+	silent   = "silent"
+	orphan   = "orphan"
 	skipped  = "skipped"
 )
 
@@ -67,6 +70,7 @@ const (
 	countMoving    = "in motion"
 	countRemaining = "remaining"
 	countUnknown   = "unknown"
+	countRequests  = "requests"
 	countEvent     = "export "
 	countDrift     = "drift "
 	countRepaired  = "repaired "
@@ -83,8 +87,9 @@ func (o Order) ResultOf(s job.State) (Result, error) {
 		Collection: o.Collection, Documents: n[countDocuments], Rows: n[countRows], Export: map[string]int{},
 		Drift: map[string]int{}, Repaired: map[string]int{}, InMotion: n[countMoving], Remaining: n[countRemaining],
 		Repair: o.Repair, Invalid: c.Invalid, Orphans: c.Orphaned, Unknown: n[countUnknown] > 0,
+		Requests: n[countRequests],
 	}
-	if o.Repair && o.Export != "" {
+	if o.Repair && (o.Export != "" || o.FromSource) {
 		r.Run = c.Run
 	}
 	for name, n := range n {

@@ -24,7 +24,9 @@ const (
 )
 
 // left returns how many documents and messages must be compared again.
-func (c *Cursor) left() int { return len(c.Look) + len(c.Moving) + len(c.Sent) + len(c.Orphans) }
+func (c *Cursor) left() int {
+	return len(c.Look) + len(c.Moving) + len(c.Sent) + len(c.Orphans) + len(c.Ask) + len(c.Waits)
+}
 
 // full reports whether a list is so long that the job must compare it again before the phase
 // continues.
@@ -33,7 +35,7 @@ func (c *Cursor) full() bool { return c.atLeast(1) }
 // atLeast reports whether one of the lists has reached this part of its limit.
 func (c *Cursor) atLeast(part float64) bool {
 	return float64(len(c.Moving)+len(c.Sent)) >= part*someMessages || float64(size(c.Look)) >= part*someBytes ||
-		float64(size(c.Orphans)) >= part*someBytes
+		float64(size(c.Orphans)) >= part*someBytes || float64(size(c.Waits)) >= part*someBytes
 }
 
 // size returns the length of a list as JSON, in bytes.
@@ -68,7 +70,7 @@ func (s step) lookOrphan(c operate.ReconcileCopy) {
 // half full. It gives up if no document has come to rest during the patience.
 func (s step) settle(ctx context.Context) error {
 	before := s.left()
-	whole := s.Place.After == "" && !s.Place.Rows && s.Phase != comparing // between two phases
+	whole := s.betweenPhases()
 	if s.Waited >= s.Patience {
 		s.giveUp(!whole)
 		return nil
@@ -80,7 +82,7 @@ func (s step) settle(ctx context.Context) error {
 		}
 		s.Wait, s.Waited = min(2*wait, 15*time.Second), s.Waited+wait
 	}
-	for _, again := range []func(context.Context) error{s.lookAgain, s.compareAgain, s.removeAgain} {
+	for _, again := range []func(context.Context) error{s.lookAgain, s.compareAgain, s.removeAgain, s.waitAgain} {
 		if err := again(ctx); err != nil {
 			return err
 		}
@@ -97,10 +99,16 @@ func (s step) settle(ctx context.Context) error {
 	return nil
 }
 
+// betweenPhases reports whether the last phase has ended, and the next has not begun.
+func (c *Cursor) betweenPhases() bool {
+	return c.Place.After == "" && !c.Place.Rows && c.Phase != comparing
+}
+
 // giveUp counts the entries of the lists as in motion or as remaining, and empties the lists.
 func (s step) giveUp(impatient bool) {
 	s.out.Count(countMoving, len(s.Look)+len(s.Moving)+len(s.Orphans))
 	s.out.Count(countRemaining, len(s.Sent))
+	s.giveUpWaits()
 	s.Look, s.Moving, s.Sent, s.Orphans = nil, nil, nil, nil
 	s.Settle, s.Wait, s.Waited, s.Impatient = false, 0, 0, impatient
 }
@@ -122,6 +130,9 @@ func (s step) lookAgain(ctx context.Context) error {
 		s.out.Did(len(keys))
 		for _, l := range p.Lines {
 			s.differs(l)
+		}
+		if s.FromSource {
+			s.Ask = append(s.Ask, asked(p)...)
 		}
 	}
 	return nil

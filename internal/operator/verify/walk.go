@@ -11,19 +11,27 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// maxPage is how many documents or rows a step of the walk compares.
-const maxPage = 5000
+// maxPage is how many documents or rows a step of the walk compares. maxSourcePage is the same with
+// FromSource: the cursor must have room for the names of the documents.
+const (
+	maxPage       = 5000
+	maxSourcePage = 500
+)
 
 func (s step) order() operate.ReconcileOrder {
+	limit := s.limit(maxPage)
+	if s.FromSource {
+		limit = maxSourcePage
+	}
 	return operate.ReconcileOrder{
-		Collection: s.Collection, DryRun: !s.Repair, By: s.By, Sink: s.Sink, From: s.Place, Limit: s.limit(maxPage),
-		Sample: s.Sample, Seen: !s.CompleteAt.IsZero(),
+		Collection: s.Collection, DryRun: !s.Repair, By: s.By, Sink: s.Sink, From: s.Place, Limit: limit,
+		Sample: s.Sample, Seen: !s.CompleteAt.IsZero() || s.FromSource, Absent: s.FromSource,
 	}
 }
 
 // walk compares a page of the sink's documents and of the rows.
 func (s step) walk(ctx context.Context) error {
-	p, err := s.Stack.Reconcile(ctx, s.order())
+	p, err := s.page(ctx)
 	if err != nil {
 		return err
 	}
@@ -38,14 +46,39 @@ func (s step) walk(ctx context.Context) error {
 	switch {
 	case p.Next != nil:
 		s.Place, s.Settle = *p.Next, s.full()
+	case s.FromSource:
+		s.unknown(p)
+		s.next(removing)
 	case s.Orphaned > 0 && s.Invalid == 0:
 		s.next(removing)
 	default:
-		if s.next(finished); p.Unknown && s.Documents+s.Rows == 0 && s.Export == "" && s.Sample == 0 {
-			s.out.Count(countUnknown, 1)
-		}
+		s.unknown(p)
+		s.next(finished)
 	}
 	return nil
+}
+
+// unknown counts a collection that neither the settings nor the rows nor the sink know.
+func (s step) unknown(p operate.ReconcilePage) {
+	if p.Unknown && s.Documents+s.Rows == 0 && s.Export == "" && s.Sample == 0 {
+		s.out.Count(countUnknown, 1)
+	}
+}
+
+// page compares the next page, and notes the documents about which the source must be asked.
+func (s step) page(ctx context.Context) (operate.ReconcilePage, error) {
+	for o := s.order(); ; o.Limit = max(1, o.Limit/4) {
+		p, err := s.Stack.Reconcile(ctx, o)
+		if err != nil || !s.FromSource {
+			return p, err
+		}
+		// A page may be repeated. If the names of its documents are too long for the cursor, compare a
+		// smaller page.
+		if keys := asked(p); s.Sample > 0 || o.Limit == 1 || size(keys) <= maxBytes {
+			s.Ask = append(s.Ask, keys...)
+			return p, nil
+		}
+	}
 }
 
 // differs handles a document in which sink and row differ.
@@ -57,6 +90,8 @@ func (s step) differs(l operate.ReconcileLine) {
 		s.look(l.Key)
 		return
 	case l.Outcome == left && !s.CompleteAt.IsZero(): // an orphan
+		return
+	case s.FromSource && (l.Outcome == left || l.Outcome == string(reconcile.Resync)): // the source decides
 		return
 	case !s.Repair:
 		l.Outcome = Found

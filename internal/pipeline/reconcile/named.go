@@ -38,8 +38,12 @@ func (r *run) named(ctx context.Context, docs []shard.DocID) error {
 			if f.Row.Exists() {
 				r.page.Rows++
 			}
-			if f.Copy != (shard.InSink{}) {
+			switch {
+			case f.Copy != (shard.InSink{}):
 				r.page.Documents++
+				r.page.Seen = append(r.page.Seen, Copy{f.Row.Doc, f.Copy})
+			case f.Row.Exists():
+				r.page.Absent = append(r.page.Absent, f.Row.Doc)
 			}
 			if err := r.deal(ctx, f); err != nil {
 				return err

@@ -63,7 +63,9 @@ type Page struct {
 	Report
 	Lines []Line // documents that differ or are being written
 	Seen  []Copy // documents in the sink, also those that lull did not write
-	Next  *Place // where the next page begins, nil at the end
+	// Absent are documents that have a row, and that the sink did not have.
+	Absent []shard.DocID
+	Next   *Place // where the next page begins, nil at the end
 }
 
 // Copy is a document in the sink. InSink is zero if the mark of the document cannot be read.
@@ -229,7 +231,7 @@ func (r *run) rowsThen(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("read the table: %w", err)
 		}
-		var docs []shard.DocID
+		var docs, deleted []shard.DocID
 		ours := 0
 		for _, row := range rows {
 			if !r.ours(row.Doc, r.Collection) {
@@ -238,8 +240,11 @@ func (r *run) rowsThen(ctx context.Context) error {
 			ours++
 			if row.Committed != "" && row.CommittedOp != shard.Delete || begun(row) {
 				docs = append(docs, row.Doc)
+			} else {
+				deleted = append(deleted, row.Doc)
 			}
 		}
+		r.page.Absent = append(r.page.Absent, deleted...)
 		for part := range slices.Chunk(docs, together) {
 			if err := r.missing(ctx, part); err != nil {
 				return err
@@ -277,6 +282,7 @@ func (r *run) missing(ctx context.Context, docs []shard.DocID) error {
 			gone = append(gone, docs[i])
 		}
 	}
+	r.page.Absent = append(r.page.Absent, gone...)
 	return r.compare(ctx, gone, make([]stored, len(gone)))
 }
 
