@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -23,10 +25,12 @@ import (
 	"github.com/lullhq/lull/internal/aws/cloudwatchlogs"
 	"github.com/lullhq/lull/internal/aws/dynamodb"
 	"github.com/lullhq/lull/internal/aws/s3"
+	"github.com/lullhq/lull/internal/aws/sinks"
 	"github.com/lullhq/lull/internal/aws/sqs"
 	"github.com/lullhq/lull/internal/aws/stepfunctions"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/deploy/names"
+	"github.com/lullhq/lull/internal/operator/export"
 	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/pipeline/payload"
 	"github.com/lullhq/lull/internal/seam/clock"
@@ -110,7 +114,7 @@ func (t *target) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Op
 			}
 			return aws.ToInt64(table.ItemCount), aws.ToInt64(table.TableSizeBytes), nil
 		},
-		Connect: payload.Connect,
+		Connect: payload.Connect, Fetch: fetchOf(t.aws, cfg, bucket),
 		Readers: map[string]sink.Reader{}, Unread: map[string]error{},
 		Hint: "a sink inside a VPC answers only programs in that VPC, such as index", Sinks: map[string]sink.Sink{},
 		Sources: sources, Config: cfg, Clock: clock.System{}, Off: clock.Trust, Journal: newAudit(t.audit),
@@ -145,6 +149,22 @@ func (t *target) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Op
 			closeSink(s)
 		}
 	}, nil
+}
+
+// fetchOf returns the function that asks the sources of a stack for documents, with the headers
+// that the settings name. It reads secrets and the environment only when a command asks a source.
+func fetchOf(find credentials, cfg *config.Config, bucket *s3.Bucket) export.Fetch {
+	open := sync.OnceValues(func() (*payload.Loader, error) {
+		account := sinks.Account{Getenv: os.Getenv, AWS: find}
+		return payload.New(bucket.Load, nil, payload.MaxObject).Pulling(cfg.Sources, account.Headers)
+	})
+	return func(ctx context.Context, from, ref string) ([]byte, error) {
+		l, err := open()
+		if err != nil {
+			return nil, &source.Unavailable{Problem: err.Error()}
+		}
+		return l.Fetch(ctx, from, ref)
+	}
 }
 
 // operated has the settings of a deployed stack. This program need not link the kinds of the stack:

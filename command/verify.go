@@ -34,6 +34,7 @@ type verifyFlags struct {
 	rate     float64
 	patience time.Duration
 	wholeAt  string
+	detach   bool
 	may      consent
 }
 
@@ -76,6 +77,9 @@ func indexRepairCommand(std *streams, t *target) *cobra.Command {
 			inMotion,
 		Args: cobra.ExactArgs(1),
 		RunE: t.verb(func(c *cobra.Command, api operate.API, args []string) error {
+			if f.detach {
+				return detach(c.Context(), std, api, *f, args[0])
+			}
 			return compare(c.Context(), std, t.aws, api, *f, args[0])
 		}),
 	}, ends{
@@ -89,6 +93,7 @@ func indexRepairCommand(std *streams, t *target) *cobra.Command {
 			"3339): a document that only the sink has, and had before that time, is an orphan and is removed"),
 		f.may.flag(),
 		groupFlag(&f.Group),
+		flag("detach", &f.detach, "do not compare here: the verification that collections.<name>.verify orders begins now"),
 	)...)
 }
 
@@ -102,13 +107,15 @@ const inMotion = "A document that is pending, leased or was just written is in m
 func (f *verifyFlags) options() []option {
 	return []option{
 		flag("source", &f.Export, "also compare with this export of the source, a `FILE` or s3://BUCKET/KEY"),
+		flag("from-source", &f.FromSource, "also ask the source itself for each document, by its setting fetch"),
 		flag("as", &f.Source, "`NAME` of the source that decodes the export (the attribute lull-source)"),
 		flag("versions-only", &f.Versions, "do not compare the content: for an engine whose mapping or pipeline "+
 			"changes what it keeps"),
 		flag("sample", &f.Sample, "compare `N` rows at random, not the whole collection",
 			between(&f.Sample, 0, operate.MaxSample, "a number of rows")),
 		flag("sink", &f.Sink, "`NAME` of the sink, if the collection has several; it must be a sink of the collection"),
-		flag("rate", &f.rate, "at most `N` documents a second, 0 for no limit; repairs are at most 200",
+		flag("rate", &f.rate, "at most `N` documents a second, 0 for no limit; repairs are at most 200. With "+
+			"--from-source at most N requests a second to the source, 0 for 10",
 			perSecond(&f.rate, "documents")),
 		flag("patience", &f.patience, "how long `D` to compare documents again that are in motion or were repaired, if "+
 			"none of them comes to rest", between(&f.patience, 0, math.MaxInt64, "a duration")),
@@ -132,6 +139,35 @@ func compare(ctx context.Context, std *streams, find credentials, api operate.AP
 	}
 	f.Collection, f.Parts = shard.Collection(collection), api.Spread()
 	return runVerify(ctx, std, find, api, f)
+}
+
+// detach makes the scheduled verification of a collection due now.
+func detach(ctx context.Context, std *streams, api operate.API, f verifyFlags, collection string) error {
+	if err := f.check(collection); err != nil {
+		return err
+	}
+	a, err := api.AskSource(ctx, operate.SourceOrder{Collection: shard.Collection(collection), Sink: f.Sink})
+	switch {
+	case err != nil:
+		return err
+	case a.Every == 0:
+		return usagef("--detach: the settings verify the collection on no schedule: write collections.%s.verify", collection)
+	}
+	id := verify.ScheduledID(shard.Collection(collection), f.Sink)
+	all, err := api.Jobs(ctx)
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(all, func(j job.State) bool { return j.ID == id })
+	if at < 0 || all[at].Phase == job.Running {
+		terminal.Printf(std.out, "%s runs, or begins within minutes: see `lull jobs`\n", id)
+		return nil
+	}
+	if err := api.DropJob(ctx, operate.JobOrder{ID: id, By: whoami()}); err != nil {
+		return err
+	}
+	terminal.Printf(std.out, "%s begins within minutes: see `lull jobs`\n", id)
+	return nil
 }
 
 // decodes refuses --as if the stack has no such source. Otherwise each line of the export would
@@ -161,10 +197,12 @@ func (f *verifyFlags) check(collection string) error {
 		return err
 	}
 	switch {
+	case f.FromSource && (f.Export != "" || f.Source != ""):
+		return usagef("--from-source and --source or --as: give only one: lull asks the source, or reads an export")
 	case f.Sample > 0 && f.Export != "":
 		return usagef("--sample and --source: give only one: a sample compares rows, and an export is compared as a whole")
-	case f.Export == "" && (f.Source != "" || f.Group != "" || f.Versions):
-		return usagef("--as, --group and --versions-only: only with --source")
+	case f.Export == "" && !f.FromSource && (f.Source != "" || f.Group != "" || f.Versions):
+		return usagef("--as, --group and --versions-only: only with --source or --from-source")
 	case f.wholeAt != "" && f.Export == "":
 		return usagef("--complete-at: only with --source")
 	}
@@ -198,15 +236,22 @@ func runVerify(ctx context.Context, std *streams, find credentials, api operate.
 	if _, err := api.Check(ctx, operate.CheckOrder{Collection: f.Collection, Sink: f.Sink}); err != nil {
 		return err // nothing was changed, and no job has begun
 	}
+	rate := f.rate
+	if f.FromSource {
+		rate = 0 // the job itself counts its requests
+		if _, err := api.AskSource(ctx, operate.SourceOrder{Collection: f.Collection, Sink: f.Sink}); err != nil {
+			return err
+		}
+	}
 	sayPrice(ctx, std.err, api, f)
 	run := func() (job.State, error) {
 		// The next sample has other documents, so a sample does not continue.
-		return runJob(ctx, std, api, v.Job(newRun()), job.Runner{Rate: f.rate, Dry: f.Sample > 0},
+		return runJob(ctx, std, api, v.Job(newRun()), job.Runner{Rate: rate, Dry: f.Sample > 0},
 			func(l verify.Line) { verifyLine(std, l) })
 	}
 	state, err := run()
 	if ask := (*verify.Unconfirmed)(nil); errors.As(err, &ask) {
-		err = f.may.ask(ctx, std, fmt.Sprintf("Remove %d of %d documents from the sink, which the export does not have?",
+		err = f.may.ask(ctx, std, fmt.Sprintf("Remove %d of %d documents from the sink, which the source does not have?",
 			ask.Orphans, ask.Documents))
 		if err == nil {
 			v.Confirmed = true
@@ -257,6 +302,9 @@ func verified(ctx context.Context, std *streams, api operate.API, f verifyFlags,
 	err = std.last(res, func(w io.Writer) { printVerified(w, res) })
 	switch bad := res.Invalid; {
 	case err != nil:
+	case bad > 0 && f.FromSource:
+		err = &exitError{exitWrong, fmt.Errorf("%d documents could not be compared with the source, the first %d are named "+
+			"above", bad, min(bad, verify.MaxNamedInvalid))}
 	case bad > 0 && res.Orphans > 0:
 		err = &exitError{exitWrong, fmt.Errorf("%d events of the export cannot be read, and may belong to the %d documents "+
 			"that only the sink has: none of these was removed", bad, res.Orphans)}
@@ -277,7 +325,9 @@ func printVerified(w io.Writer, r verify.Result) {
 		}
 		return text
 	}
-	if len(r.Export) > 0 {
+	if r.Requests > 0 {
+		terminal.Printf(w, "%d requests to the source\n", r.Requests)
+	} else if len(r.Export) > 0 {
 		terminal.Printf(w, "%d events of the export%s\n", sum(r.Export), counts(r.Export))
 	}
 	if len(r.Drift) == 0 {

@@ -259,8 +259,8 @@ func (e *Engine) lane(p *pipe, name flight.Lane, settings config.Lane) *lane {
 	return l
 }
 
-// Start begins to poll the queues and to prune. Start returns at once. Stop waits until all work
-// has ended.
+// Start begins to poll the queues, to prune and to verify. Start returns at once. Stop waits until
+// all work has ended.
 func (e *Engine) Start(ctx context.Context) {
 	e.resume(ctx)
 	for _, name := range e.order {
@@ -275,6 +275,9 @@ func (e *Engine) Start(ctx context.Context) {
 		e.poll(ctx, p.dead, 10, 0, 2,
 			func(ctx context.Context, batch []queue.Message) ([]string, error) { return e.judgeDead(ctx, p, batch) })
 		e.wg.Go(func() { e.pruning(ctx, p) })
+	}
+	if len(e.cfg.Verified()) > 0 {
+		e.wg.Go(func() { e.verifying(ctx) })
 	}
 }
 

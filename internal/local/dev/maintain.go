@@ -5,7 +5,9 @@ package dev
 import (
 	"context"
 	"errors"
+	"time"
 
+	"github.com/lullhq/lull/internal/operator/verify"
 	"github.com/lullhq/lull/internal/pipeline/dlq"
 	"github.com/lullhq/lull/internal/pipeline/prune"
 	"github.com/lullhq/lull/internal/seam/flight"
@@ -50,4 +52,21 @@ func (e *Engine) prune(ctx context.Context, p *pipe) (err error) {
 		_, err = r.Run(ctx)
 	})
 	return errors.Join(err, killed)
+}
+
+// verifyEvery is how often lull dev looks for a verification that is due, and portion is how long
+// it carries one on. A deployed stack does this with a schedule.
+const (
+	verifyEvery = time.Minute
+	portion     = time.Minute
+)
+
+// verifying carries on the verifications that the setting collections.<name>.verify orders.
+func (e *Engine) verifying(ctx context.Context) {
+	s := verify.Scheduled{Stack: e.Operator(nil).API(), Config: e.cfg, Clock: e.clk}
+	for e.clk.Sleep(ctx, verifyEvery) == nil {
+		if err := s.Portion(ctx, portion); err != nil && ctx.Err() == nil {
+			e.report(err)
+		}
+	}
 }

@@ -30,7 +30,7 @@ func (e *Engine) Operator(rec *story.Recorder) *operate.Operator {
 		},
 		Counts: e.queueStatus, Rows: e.Shards.All(), Readers: map[string]sink.Reader{}, Sinks: map[string]sink.Sink{},
 		Unread:  map[string]error{},
-		Connect: payload.Connect,
+		Connect: payload.Connect, Fetch: e.payloads.Fetch,
 		Sources: e.sources,
 		Config:  e.cfg, Clock: e.clk,
 		Journal: e.notes,

@@ -13,6 +13,7 @@ import (
 	"github.com/lullhq/lull/internal/fault"
 	"github.com/lullhq/lull/internal/local/ledger"
 	"github.com/lullhq/lull/internal/operator/feed"
+	"github.com/lullhq/lull/internal/pipeline/payload"
 	"github.com/lullhq/lull/internal/pipeline/usecasetest"
 	"github.com/lullhq/lull/internal/seam/clock"
 	"github.com/lullhq/lull/internal/seam/flight"
@@ -46,6 +47,7 @@ type stage struct {
 	inject  fault.Injector  // replaces the failures that the story injects
 	journal journal.Journal // replaces the notes of the scene, because a long run makes millions of notes
 	pollers int
+	objects payload.Objects // the objects of buckets; nil for none
 }
 
 // play runs a story in a synctest bubble.
@@ -66,6 +68,7 @@ func (st stage) play(t *testing.T, story func(s *scene)) {
 		o := Options{
 			Config: &cfg, Clock: clock.System{}, Sinks: map[string]sink.Sink{"search": s.sink}, Journal: s.notes,
 			Faults: st.faults, Pollers: st.pollers,
+			Objects: st.objects,
 		}
 		if st.faults == nil {
 			o.Inject = s.inject

@@ -28,7 +28,9 @@ type SourceOrder struct {
 
 // SourceAnswers has one answer for each key of the order.
 type SourceAnswers struct {
-	Source    string         `json:"source"`
+	Source string `json:"source"`
+	// Every is how often the settings verify the collection; 0 for never.
+	Every     time.Duration  `json:"every_ns,omitempty"`
 	Documents []SourceAnswer `json:"documents"`
 }
 
@@ -83,6 +85,9 @@ func (o *comparer) AskSource(ctx context.Context, r SourceOrder) (SourceAnswers,
 		}
 	}
 	done := SourceAnswers{Source: name, Documents: []SourceAnswer{}}
+	if v := o.Config.Collections[string(r.Collection)].Verify; v != nil {
+		done.Every = v.Every
+	}
 	if len(r.Keys) == 0 {
 		return done, nil
 	}

@@ -13,17 +13,18 @@ import (
 	"github.com/lullhq/lull/internal/operator/job"
 	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/flight"
 	"github.com/lullhq/lull/internal/shard"
 )
 
 // Scheduled carries on the verifications that the setting collections.<name>.verify orders. Any
 // number of programs may call it at the same time: each verification is a job under a lease. All
-// fields are required. It is not safe for concurrent use.
+// fields are required, except NewRun. It is not safe for concurrent use.
 type Scheduled struct {
 	Stack  operate.API // the operations of a [Verification], and those of jobs
 	Config *config.Config
 	Clock  clock.Clock
-	NewRun func() string // returns a new ULID at each call
+	NewRun func() string // returns a new ULID at each call; nil for random ones
 }
 
 // ScheduledBy is the operator of a scheduled verification, for the audit and in the list of jobs.
@@ -142,7 +143,11 @@ func (s Scheduled) carry(ctx context.Context, d scheduled, until time.Time) erro
 		Order: d.of, Stack: s.Stack, Clock: s.Clock, By: ScheduledBy, Rate: d.rate, Patience: patience + 2*d.quiet,
 		MaxRemovals: d.most, Unattended: true,
 	}
-	j := v.Job(s.NewRun())
+	run := func() string { return string(flight.NewID(s.Clock.Now())) } // a ULID
+	if s.NewRun != nil {
+		run = s.NewRun
+	}
+	j := v.Job(run())
 	j.ID = ScheduledID(d.of.Collection, d.of.Sink)
 	j.Anew = true // the settings may have changed
 	step := j.Step

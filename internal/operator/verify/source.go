@@ -51,8 +51,7 @@ type SourceAway struct {
 }
 
 func (e *SourceAway) Error() string {
-	return fmt.Sprintf("the source gave no answer %d times in a row (%s): the same command continues when it answers",
-		e.Tries, e.Why)
+	return fmt.Sprintf("the source gave no answer %d times in a row: %s", e.Tries, e.Why)
 }
 
 const (
