@@ -12,6 +12,7 @@ import (
 
 	"github.com/lullhq/lull/internal/operator/job"
 	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/operator/verify"
 	"github.com/lullhq/lull/internal/terminal"
 )
 
@@ -73,10 +74,19 @@ type jobShown struct {
 	Error  string         `json:"error,omitempty"`
 	// Collection is what the job works on, if its arguments name one.
 	Collection string `json:"collection,omitempty"`
+	// Drift has the result of a verification; nil for other jobs.
+	Drift *driftShown `json:"drift,omitempty"`
 	// Resume says that this console can continue the job. Otherwise its own command does.
 	Resume bool     `json:"resume,omitempty"`
 	Args   string   `json:"args,omitempty"`  // of one job only
 	Lines  []string `json:"lines,omitempty"` // of one job only
+}
+
+// driftShown counts documents of a verification.
+type driftShown struct {
+	Found     int `json:"found"`
+	Repaired  int `json:"repaired"`
+	Remaining int `json:"remaining"`
 }
 
 func (c *console) shownJob(s job.State) jobShown {
@@ -84,7 +94,12 @@ func (c *console) shownJob(s job.State) jobShown {
 		Collection string `json:"collection"`
 	}
 	_ = json.Unmarshal(s.Args, &args) // the arguments of some jobs name no collection
+	var drift *driftShown
+	if found, repaired, remaining, ok := verify.Drift(s); ok {
+		drift = &driftShown{found, repaired, remaining}
+	}
 	return jobShown{
+		Drift: drift,
 		ID: s.ID, Verb: s.Verb, Phase: s.PhaseAt(c.Clock.Now()), Did: s.Did, Total: s.Total, Counts: s.Counts, By: s.By,
 		Begun: s.Begun, Saved: s.Saved, Error: oneLine(clipped(s.Error, maxReason)),
 		Collection: terminal.Line(args.Collection), Resume: letterJobs[s.ID] != nil && s.Active(),

@@ -63,6 +63,30 @@ func TestJobsAreShownWithBoundsAndStop(t *testing.T) {
 	s.refused(http.StatusBadRequest, "the command that began it", "/console/job/resume", `{"id":"backfill-content"}`)
 }
 
+// A verification shows how many documents differed, and how many of them were repaired.
+func TestAVerificationShowsItsDrift(t *testing.T) {
+	t.Parallel()
+	s := newStack(t)
+	s.jobOf("backfill-content", "backfill", map[string]string{})
+	lease := s.jobOf("heal-content", "verify", map[string]string{"collection": "content"})
+	lease.State.Counts = map[string]int{
+		"documents": 50, "drift missing": 3, "drift orphan": 2, "repaired resent": 3, "repaired removed": 1, "remaining": 1,
+	}
+	usecasetest.OK(t, s.options.API.SaveJob(t.Context(), lease))
+	var all struct{ Jobs []jobShown }
+	s.into(&all, "/console/jobs", "")
+	shown := map[string]*driftShown{}
+	for _, j := range all.Jobs {
+		shown[j.ID] = j.Drift
+	}
+	if got, want := shown["heal-content"], (driftShown{5, 4, 1}); got == nil || *got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if got, there := shown["backfill-content"]; !there || got != nil {
+		t.Errorf("got %+v of a backfill", got)
+	}
+}
+
 // A drop that was stopped continues with the selection that it began with, and only if the user
 // confirms it.
 func TestAStoppedDropContinuesWithItsSelection(t *testing.T) {

@@ -110,8 +110,8 @@ func (s step) compareExport(ctx context.Context) error {
 			s.named = s.Spot
 		}
 		if in.Ended() {
-			// If the export has no event of the collection, end here. Otherwise the answer would look as if
-			// nothing differed.
+			// If the export has no event of the collection, end here. Otherwise the answer would
+			// look as if nothing differed.
 			if s.next(walking); s.Compared == 0 {
 				s.next(finished)
 			}

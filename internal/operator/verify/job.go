@@ -44,21 +44,21 @@ type Verification struct {
 	Stack operate.API // only Check, AskSource, Publish, Reconcile and Remove are used
 	Clock clock.Clock
 	By    string // the operator, for the audit
-	// Open opens the export at its beginning. It is required if Order names an export. The export must
-	// outlive the step that opens it.
+	// Open opens the export at its beginning. It is required if Order names an export. The export
+	// must outlive the step that opens it.
 	Open func() (*feed.Export, error)
-	// Rate is the rate of the job's runner: how many documents are compared a second, 0 for no limit.
-	// With FromSource it is how many requests a second the source gets, 0 for DefaultRequests, and the
-	// runner has no rate.
+	// Rate is the rate of the job's runner: how many documents are compared a second, 0 for no
+	// limit. With FromSource it is how many requests a second the source gets, 0 for
+	// DefaultRequests, and the runner has no rate.
 	Rate float64
 	// Patience is how long the job compares the documents in motion again, if none of them comes to
 	// rest.
 	Patience time.Duration
-	// Confirmed says that orphans may be removed. Without it, a repair that finds orphans fails with
-	// Unconfirmed.
+	// Confirmed says that orphans may be removed. Without it, a repair that finds orphans fails
+	// with Unconfirmed.
 	Confirmed bool
-	// MaxRemovals is how many documents the job may remove without a confirmation because their source
-	// does not have them. See [step.removeGone].
+	// MaxRemovals is how many documents the job may remove without a confirmation because their
+	// source does not have them. See [step.removeGone].
 	MaxRemovals int
 	// Unattended says that no operator can confirm. The job then leaves the orphans that it may not
 	// remove, and names them.
@@ -124,10 +124,12 @@ func (e *Unconfirmed) Error() string {
 		e.Orphans, e.Documents)
 }
 
+const verb = "verify"
+
 // Job returns the job. If the job begins, run is the ULID of its resync run.
 func (v *Verification) Job(run string) job.Job[Cursor, Line] {
 	v.in.Open = v.Open
-	id := "verify-" + string(v.Collection)
+	id := verb + "-" + string(v.Collection)
 	if v.Sink != "" {
 		id += "@" + v.Sink
 	}
@@ -135,7 +137,7 @@ func (v *Verification) Job(run string) job.Job[Cursor, Line] {
 	if v.Export != "" {
 		first.Phase = comparing
 	}
-	return job.Job[Cursor, Line]{ID: id, Verb: "verify", Args: v.Order, First: first, Step: v.step, Final: final}
+	return job.Job[Cursor, Line]{ID: id, Verb: verb, Args: v.Order, First: first, Step: v.step, Final: final}
 }
 
 func final(err error) bool {

@@ -109,6 +109,23 @@ func (o Order) ResultOf(s job.State) (Result, error) {
 	return r, nil
 }
 
+// Drift counts the documents of a verification: how many differed, how many of them were repaired,
+// and how many differ at the end. ok is false for other jobs.
+func Drift(s job.State) (found, repaired, remaining int, ok bool) {
+	if s.Verb != verb {
+		return 0, 0, 0, false
+	}
+	for name, n := range s.Counts {
+		switch {
+		case strings.HasPrefix(name, countDrift):
+			found += n
+		case strings.HasPrefix(name, countRepaired):
+			repaired += n
+		}
+	}
+	return found, repaired, s.Counts[countRemaining], true
+}
+
 // hashOf identifies a document by eight bytes, so that ten million need little memory. If two
 // documents have the same hash, an orphan may be missed, or a document that differs is not counted.
 // But no document is removed by mistake.

@@ -72,8 +72,8 @@ func (s step) page(ctx context.Context) (operate.ReconcilePage, error) {
 		if err != nil || !s.FromSource {
 			return p, err
 		}
-		// A page may be repeated. If the names of its documents are too long for the cursor, compare a
-		// smaller page.
+		// A page may be repeated. If the names of its documents are too long for the cursor,
+		// compare a smaller page.
 		if keys := asked(p); s.Sample > 0 || o.Limit == 1 || size(keys) <= maxBytes {
 			s.Ask = append(s.Ask, keys...)
 			return p, nil

@@ -55,6 +55,12 @@ function pace(ctx) {
   };
 }
 
+// drift says what a verification found, and when.
+const drift = (ctx, j) => {
+  const d = j.drift, n = ctx.fmt.number;
+  return d.found === 0 ? `No drift at ${ctx.fmt.clock(j.saved_at)}` : `Drift found ${n(d.found)}, repaired ${n(d.repaired)}, at ${ctx.fmt.clock(j.saved_at)}`;
+};
+
 const counts = (ctx, j) => Object.entries(j.counts || {}).map(([name, n]) => `${ctx.fmt.number(n)} ${name.replaceAll("_", " ")}`).join(", ");
 
 // progress says how far a job is. A job whose size is not known has no bar.
@@ -78,7 +84,7 @@ function list(root, ctx) {
       ["Job", "State", "Progress", "Outcomes", "Begun", "By"],
       jobs.map((j, i) => [
         el("a", { class: "whole", href: ctx.link("jobs", { key: j.id }) }, j.id), state(ctx, j), el("span", { class: "progress" }, progress(ctx, j, paces[i])),
-        j.error ? el("bdi", { class: "bad" }, j.error) : counts(ctx, j) || "–", el("time", { class: "nowrap", datetime: j.begun_at, title: j.begun_at }, fmt.ago(j.begun_at)), el("bdi", {}, j.by),
+        j.error ? el("bdi", { class: "bad" }, j.error) : j.drift ? drift(ctx, j) : counts(ctx, j) || "–", el("time", { class: "nowrap", datetime: j.begun_at, title: j.begun_at }, fmt.ago(j.begun_at)), el("bdi", {}, j.by),
       ]),
       { caption: "The newest first", stack: true, empty: "No job runs, and none has run. A redrive of dead letters is one; lull backfill, lull replay and lull index check begin others." }));
   });
@@ -99,7 +105,7 @@ async function one(root, ctx, id) {
     ctx.renew(at, JSON.stringify([j, p, fmt.ago(j.saved_at)]), () => [
       el("p", { class: "progress" }, state(ctx, j), " ", progress(ctx, j, p)),
       j.error && el("p", { class: "problem" }, el("bdi", {}, j.error)),
-      el("dl", { class: "facts" }, fact("Work", j.verb), j.collection && fact("Collection", el("bdi", {}, j.collection)), fact("Outcomes", counts(ctx, j) || "none yet"),
+      el("dl", { class: "facts" }, fact("Work", j.verb), j.collection && fact("Collection", el("bdi", {}, j.collection)), j.drift && fact("Drift", drift(ctx, j)), fact("Outcomes", counts(ctx, j) || "none yet"),
         fact("Begun", fmt.clock(j.begun_at), ` (${fmt.ago(j.begun_at)}) by `, el("bdi", {}, j.by)), fact("Saved", fmt.clock(j.saved_at), ` (${fmt.ago(j.saved_at)})`),
         j.args && fact("Arguments", el("bdi", { class: "mono" }, j.args))),
     ]);
