@@ -3,6 +3,7 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,12 +20,15 @@ import (
 
 // Scheduled carries on the verifications that the setting collections.<name>.verify orders. Any
 // number of programs may call it at the same time: each verification is a job under a lease. All
-// fields are required, except NewRun. It is not safe for concurrent use.
+// fields are required, except NewRun and Patience. It is not safe for concurrent use.
 type Scheduled struct {
 	Stack  operate.API // the operations of a [Verification], and those of jobs
 	Config *config.Config
 	Clock  clock.Clock
 	NewRun func() string // returns a new ULID at each call; nil for random ones
+	// Patience is how long documents in motion are compared again, if none of them comes to rest. 0
+	// means five minutes, and twice the quiet window in which a repair waits.
+	Patience time.Duration
 }
 
 // ScheduledBy is the operator of a scheduled verification, for the audit and in the list of jobs.
@@ -140,7 +144,7 @@ const patience = 5 * time.Minute
 // carry runs one verification until it is done, or until the given time.
 func (s Scheduled) carry(ctx context.Context, d scheduled, until time.Time) error {
 	v := &Verification{
-		Order: d.of, Stack: s.Stack, Clock: s.Clock, By: ScheduledBy, Rate: d.rate, Patience: patience + 2*d.quiet,
+		Order: d.of, Stack: s.Stack, Clock: s.Clock, By: ScheduledBy, Rate: d.rate, Patience: cmp.Or(s.Patience, patience+2*d.quiet),
 		MaxRemovals: d.most, Unattended: true,
 	}
 	run := func() string { return string(flight.NewID(s.Clock.Now())) } // a ULID

@@ -111,9 +111,11 @@ func (c *cms) write(id string, row, sinkVersion int) {
 			r.ExpiresAt = c.Config.Lifecycle.Expires(time.Now())
 		})
 	}
-	if sinkVersion > 0 {
-		e := c.EventOf(touch(id, sinkVersion))
-		c.put(e, c.body(id, sinkVersion), time.Hour)
+	switch {
+	case sinkVersion > 0:
+		c.put(c.EventOf(touch(id, sinkVersion)), c.body(id, sinkVersion), time.Hour)
+	case sinkVersion < 0:
+		c.put(c.EventOf(touch(id, -sinkVersion-1)), c.body(id, -sinkVersion), time.Hour)
 	}
 }
 
@@ -200,7 +202,9 @@ func (c *cms) shows(id string, want int) {
 
 // loss is one way in which documents differ from their source.
 type loss struct {
-	source, row, sink int // versions; 0 for none
+	// source, row and sink are versions; 0 for none. A negative sink is that content at an older
+	// version.
+	source, row, sink int
 	op                shard.Operation
 	difference        string
 	outcome           string
@@ -228,6 +232,7 @@ func (c *cms) losses(all map[string]loss) {
 var allLosses = map[string]loss{
 	"emptied":       {5, 5, 0, shard.Put, "missing", "resent"},
 	"restored":      {5, 5, 4, shard.Put, "older", "resent"},
+	"same-content":  {5, 5, -5, shard.Put, "older", "resent"},
 	"row-deleted":   {5, 0, 5, "", "behind", "raised"},
 	"row-restored":  {5, 4, 5, shard.Put, "behind", "raised"},
 	"both-restored": {6, 4, 4, shard.Put, "older", "resent"},

@@ -84,6 +84,13 @@ func (c originClient) Fetch(ctx context.Context, from, ref string) (body []byte,
 // exist.
 func fetching(t testing.TB, seed uint64, change func(*index.Handler)) *World {
 	t.Helper()
+	w, _ := fetchingFrom(t, seed, change)
+	return w
+}
+
+// fetchingFrom is fetching. It also returns the source, and changes the options.
+func fetchingFrom(t testing.TB, seed uint64, change func(*index.Handler), options ...func(*Options)) (*World, *origin) {
+	t.Helper()
 	cfg := settings(t, seed%2 == 0, func(cfg *config.Config) {
 		vary(seed, cfg)
 		s := cfg.Sources["native"]
@@ -109,7 +116,7 @@ func fetching(t testing.TB, seed uint64, change func(*index.Handler)) *World {
 			}
 			hooked(change, h)
 		},
-	}})
+	}}, options...)
 	w.lags, o.states = true, map[string][]Object{}
 	for _, s := range up.Objects {
 		w.after(s.At, func() {
@@ -118,7 +125,7 @@ func fetching(t testing.TB, seed uint64, change func(*index.Handler)) *World {
 			}
 		})
 	}
-	return w
+	return w, &o
 }
 
 // believing makes index accept every fetched document that exists.

@@ -41,8 +41,9 @@ type Jobbing struct {
 	edits jobEdits
 	// begun is called with the state of a job that starts. whole is called with the state of a
 	// finished job. begun and whole may be nil.
-	begun func(job.State)
-	whole func(s job.State, fail func(rule string))
+	origin *origin // the source that the steps ask; nil if they ask none
+	begun  func(job.State)
+	whole  func(s job.State, fail func(rule string))
 	// dropped are the dead letters that the steps have deleted since the job started.
 	dropped map[string]bool
 

@@ -15,6 +15,7 @@ import (
 	"github.com/lullhq/lull/internal/pipeline/reconcile"
 	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/shard/shardtest"
 	"github.com/lullhq/lull/sink"
 	"github.com/lullhq/lull/sink/memorysink"
 )
@@ -29,6 +30,7 @@ const (
 	SinkRestored
 	SinkEmptied
 	QueuesPurged
+	RowsDeleted // an operator deleted rows by hand; no page of the runbook does that
 )
 
 // Disaster is a loss with its time.
@@ -130,6 +132,12 @@ func (w *World) strike(d *Disaster, b backup) {
 		if w.calm {
 			w.downgrade()
 		}
+	case RowsDeleted:
+		for doc := range b.rows.All() {
+			if doc.Doc.IsDocument() && w.dice.chance(0.6) {
+				_, _ = w.table.rows.Write(background, shardtest.Put(shard.Row{Doc: doc.Doc}))
+			}
+		}
 	case SinkRestored:
 		for _, p := range w.pipes {
 			p.engine.docs = b.sinks[p]
@@ -139,7 +147,7 @@ func (w *World) strike(d *Disaster, b backup) {
 			p.engine.docs = p.engine.newDocs()
 		}
 	}
-	w.oracle.recount(d.Loss == TableRestored)
+	w.oracle.recount(d.Loss == TableRestored || d.Loss == RowsDeleted)
 	until := w.now
 	if d.Live {
 		until += 2 * time.Minute
@@ -219,7 +227,7 @@ func (w *World) recover(d *Disaster, resync map[shard.DocID]bool, waiting bool) 
 	if d.Live {
 		w.oracle.recount(true)
 	}
-	if d.Loss == TableRestored {
+	if d.Loss == TableRestored || d.Loss == RowsDeleted {
 		w.publishAgain(d)
 	}
 	if !d.Silent {
