@@ -64,6 +64,7 @@ func TestAScheduledVerificationHealsWithoutAnOperator(t *testing.T) {
 		return fmt.Appendf(nil, `{"title":"v%d"}`, v), nil
 	}
 	stage{objects: objects, cfg: func(c *config.Config) {
+		c.Lifecycle.DriftSample = 0
 		c.Collections = map[string]config.Collection{"content": {Verify: &config.Verify{}}}
 		s := c.Sources["native"]
 		s.Fetch = &source.Fetch{URL: "s3://cms-content/{id}.json"}
@@ -96,6 +97,7 @@ func TestAScheduledVerificationHealsWithoutAnOperator(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.wait(24*time.Hour - time.Since(begun) + 15*time.Minute)
+		s.noted(journal.Drift, 4) // lost, older, changed and rowless
 		for id, v := range versions {
 			got, there, err := s.sink.Get(s.ctx, shard.DocID("content#"+id))
 			want, row := fmt.Sprintf(`{"title":"v%d"}`, v), s.row(id).Committed.String()

@@ -63,7 +63,7 @@ const (
 
 // verifying carries on the verifications that the setting collections.<name>.verify orders.
 func (e *Engine) verifying(ctx context.Context) {
-	s := verify.Scheduled{Stack: e.Operator(nil).API(), Config: e.cfg, Clock: e.clk}
+	s := verify.Scheduled{Stack: e.Operator(nil).API(), Config: e.cfg, Clock: e.clk, Journal: e.notes}
 	for e.clk.Sleep(ctx, verifyEvery) == nil {
 		if err := s.Portion(ctx, portion); err != nil && ctx.Err() == nil {
 			e.report(err)

@@ -15,17 +15,21 @@ import (
 	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/seam/clock"
 	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 )
 
 // Scheduled carries on the verifications that the setting collections.<name>.verify orders. Any
 // number of programs may call it at the same time: each verification is a job under a lease. All
-// fields are required, except NewRun and Patience. It is not safe for concurrent use.
+// fields are required, except NewRun, Journal and Patience. It is not safe for concurrent use.
 type Scheduled struct {
 	Stack  operate.API // the operations of a [Verification], and those of jobs
 	Config *config.Config
 	Clock  clock.Clock
 	NewRun func() string // returns a new ULID at each call; nil for random ones
+	// Journal gets a note for each document that differed, so that the alarm drift is raised. It may
+	// be nil.
+	Journal journal.Journal
 	// Patience is how long documents in motion are compared again, if none of them comes to rest. 0
 	// means five minutes, and twice the quiet window in which a repair waits.
 	Patience time.Duration
@@ -162,6 +166,18 @@ func (s Scheduled) carry(ctx context.Context, d scheduled, until time.Time) erro
 		return step(ctx, from, out)
 	}
 	r := job.Runner{Store: s.Stack.JobStore(), Clock: s.Clock, By: ScheduledBy}
-	_, err := job.Run(ctx, r, j, func(Line) {})
+	_, err := job.Run(ctx, r, j, func(l Line) { s.note(d, l) })
 	return err
+}
+
+// note writes a note about a document that differed.
+func (s Scheduled) note(d scheduled, l Line) {
+	if s.Journal == nil || l.Difference == "" {
+		return
+	}
+	sink := cmp.Or(d.of.Sink, s.Config.SinksFor(string(d.of.Collection))[0])
+	s.Journal.Note(journal.Note{
+		Step: journal.Drift, At: s.Clock.Now(), Sink: sink, Doc: l.Key,
+		Detail: l.Difference + ": the scheduled verification found it, " + l.Outcome,
+	})
 }

@@ -107,7 +107,7 @@ func (s step) inquire(ctx context.Context, keys []shard.DocID, known map[shard.D
 	all []operate.SourceAnswer, err error,
 ) {
 	rate, began := cmp.Or(s.Rate, DefaultRequests), s.Clock.Now()
-	most := max(1, min(together, int(rate)))
+	most, sent := max(1, min(together, int(rate))), 0
 	if s.Silent > 0 { // one request shows whether the source answers again
 		most, keys = 1, keys[:min(1, len(keys))]
 	}
@@ -127,8 +127,12 @@ func (s step) inquire(ctx context.Context, keys []shard.DocID, known map[shard.D
 		}
 		s.out.Count(countRequests, requests)
 		all = append(all, done.Documents...)
-		if err := s.Clock.Sleep(ctx, time.Duration(float64(requests)/rate*float64(time.Second))); err != nil {
-			return nil, err
+		sent += requests
+		due := began.Add(time.Duration(float64(sent) / rate * float64(time.Second)))
+		if wait := due.Sub(s.Clock.Now()); wait > 0 {
+			if err := s.Clock.Sleep(ctx, wait); err != nil {
+				return nil, err
+			}
 		}
 		if quiet || s.Clock.Now().Sub(began) >= maxAsking {
 			break
