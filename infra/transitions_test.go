@@ -293,6 +293,8 @@ func TestTransitionsChangeEverySetting(t *testing.T) {
 		"sinks.<name>.auth.userEnv", "sinks.<name>.auth.passwordEnv", "sinks.<name>.auth.keyEnv", // cannot be deployed
 		"collections.<name>.enrich.headers.env",
 		"sources.<name>.fetch.headers.env", // cannot be deployed
+		// no resource depends on them
+		"collections.<name>.verify.every", "collections.<name>.verify.requests", "collections.<name>.verify.maxRemovals",
 	}
 	changed := make(map[string]bool)
 	for _, c := range config.Changes(stateSettings["every setting, old"], stateSettings["every setting, new"]) {

@@ -251,7 +251,7 @@ var collectionSettings = []setting.Setting{
 		"How often lull compares the collection with its source, and repairs the differences (docs/verify.md)."),
 	setting.Count("collections.<name>.verify.requests", 1, 1000,
 		"The most requests that a verification sends to the source, a second."),
-	setting.Count("collections.<name>.verify.maxRemovals", 1, 1000,
+	setting.Count("collections.<name>.verify.maxRemovals", 1, 250,
 		"The most documents that one verification removes because the source lacks them. More need an operator."),
 	setting.Text("defaultCollection", optCollection, collectionShape+", or nothing",
 		"The collection of an event that names no collection, unless its source has another default.").

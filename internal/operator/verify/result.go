@@ -149,7 +149,11 @@ func (s step) tell(l Line) {
 	}
 	if !told {
 		s.out.Count(countDrift+l.Difference, 1)
-		if len(s.Told) < maxTold {
+		most := maxTold
+		if s.FromSource { // its other lists need room, too
+			most /= 2
+		}
+		if len(s.Told) < most {
 			s.Told = append(s.Told, hashOf(l.Key))
 		}
 	}

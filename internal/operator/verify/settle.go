@@ -35,7 +35,7 @@ func (c *Cursor) full() bool { return c.atLeast(1) }
 // atLeast reports whether one of the lists has reached this part of its limit.
 func (c *Cursor) atLeast(part float64) bool {
 	return float64(len(c.Moving)+len(c.Sent)) >= part*someMessages || float64(size(c.Look)) >= part*someBytes ||
-		float64(size(c.Orphans)) >= part*someBytes || float64(size(c.Waits)) >= part*someBytes
+		float64(size(c.Orphans)) >= part*someBytes || float64(size(c.Waits)) >= part*someWaits
 }
 
 // size returns the length of a list as JSON, in bytes.

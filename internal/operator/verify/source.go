@@ -58,11 +58,14 @@ const (
 	// DefaultRequests is how many requests a second the source gets.
 	DefaultRequests = 10
 	// together is how many documents are asked about at the same time.
-	together = 8
+	together = 16
 	// maxAsking is how long a step asks the source.
 	maxAsking = 20 * time.Second
 	// maxRest is how long a step waits for a source that asked lull to wait.
 	maxRest = 30 * time.Second
+	// someWaits and maxWaits bound Waits, in bytes, as someBytes and maxBytes bound the other lists.
+	someWaits = 2 * someBytes
+	maxWaits  = 3 * someBytes
 	// maxTries is how often in a row a document is asked about without an answer. After that, the
 	// job continues with other documents, because the fault may be of this document alone.
 	maxTries = 6
@@ -223,12 +226,12 @@ func (s step) invalid(a operate.SourceAnswer) {
 
 // wait notes a document that differs, to compare it again later.
 func (s step) wait(a operate.SourceAnswer, sent bool) {
-	w := Wait{Key: a.Key, Since: s.Clock.Now().UTC(), Sent: sent}
+	w := Wait{Key: a.Key, Since: s.Clock.Now().UTC().Truncate(time.Second), Sent: sent}
 	// A version says enough, unless the content differs at the same version.
 	if a.Shown && a.State != changedState {
 		w.Version = a.Version
 	}
-	if more := append(s.Waits, w); size(more) <= maxBytes {
+	if more := append(s.Waits, w); size(more) <= maxWaits {
 		s.Waits = more
 		return
 	}

@@ -74,7 +74,7 @@ func (s step) page(ctx context.Context) (operate.ReconcilePage, error) {
 		}
 		// A page may be repeated. If the names of its documents are too long for the cursor,
 		// compare a smaller page.
-		if keys := asked(p); s.Sample > 0 || o.Limit == 1 || size(keys) <= maxBytes {
+		if keys := asked(p); s.Sample > 0 || o.Limit == 1 || size(keys) <= someBytes {
 			s.Ask = append(s.Ask, keys...)
 			return p, nil
 		}

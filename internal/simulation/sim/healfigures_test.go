@@ -138,8 +138,8 @@ func (r *healingCost) verify(w *World, o *origin, done func()) {
 	carry()
 }
 
-// TestTheCostOfAVerificationIsBounded: a verification asks the source once for each document, at most
-// at its rate. A document that the sink lost costs one more request, of index.
+// TestTheCostOfAVerificationIsBounded: a verification asks the source once for each document, at
+// most at its rate. A document that the sink lost costs one more request, of index.
 func TestTheCostOfAVerificationIsBounded(t *testing.T) {
 	t.Parallel()
 	for _, r := range healingCosts()[:3] {
