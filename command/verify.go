@@ -346,7 +346,11 @@ func printVerified(w io.Writer, r verify.Result) {
 			"fields %s, such as in %s\n", u.Documents, strings.Join(u.Fields, ", "), strings.Join(texts(u.Some), ", "))
 	}
 	if !r.Repair && len(r.Drift) > 0 {
-		terminal.Printf(w, "nothing was changed: `lull index repair %s` repairs\n", r.Collection)
+		from := ""
+		if r.Requests > 0 {
+			from = " --from-source"
+		}
+		terminal.Printf(w, "nothing was changed: `lull index repair %s%s` repairs\n", r.Collection, from)
 	}
 }
 

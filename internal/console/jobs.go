@@ -100,7 +100,8 @@ func (c *console) shownJob(s job.State) jobShown {
 	}
 	return jobShown{
 		Drift: drift,
-		ID:    s.ID, Verb: s.Verb, Phase: s.PhaseAt(c.Clock.Now()), Did: s.Did, Total: s.Total, Counts: s.Counts, By: s.By,
+		ID:    s.ID, Verb: s.Verb,
+		Phase: s.PhaseAt(c.Clock.Now()), Did: s.Did, Total: s.Total, Counts: s.Counts, By: s.By,
 		Begun: s.Begun, Saved: s.Saved, Error: oneLine(clipped(s.Error, maxReason)),
 		Collection: terminal.Line(args.Collection), Resume: letterJobs[s.ID] != nil && s.Active(),
 	}

@@ -211,7 +211,9 @@ func (a Asker) judge(doc shard.DocID, got fetched, f reconcile.Finding) Answer {
 	}
 	out.Touch, out.Version = m.Outgoing, version
 	out.State = judge(c, f)
-	if d := f.Difference; out.State == Same && (d == shard.Missing || d == shard.Older && !f.Unsure || d == shard.Changed) {
+	switch d := f.Difference; {
+	case out.State != Same:
+	case d == shard.Missing, d == shard.Older && !f.Unsure, d == shard.Changed:
 		out.State = State(d.String()) // the content is right, and the sink's version is not the row's
 	}
 	if f.Row.Committed.IsFinal() && out.State.Drift() {

@@ -148,7 +148,8 @@ const patience = 5 * time.Minute
 // carry runs one verification until it is done, or until the given time.
 func (s Scheduled) carry(ctx context.Context, d scheduled, until time.Time) error {
 	v := &Verification{
-		Order: d.of, Stack: s.Stack, Clock: s.Clock, By: ScheduledBy, Rate: d.rate, Patience: cmp.Or(s.Patience, patience+2*d.quiet),
+		Order: d.of, Stack: s.Stack, Clock: s.Clock, By: ScheduledBy, Rate: d.rate,
+		Patience:    cmp.Or(s.Patience, patience+2*d.quiet),
 		MaxRemovals: d.most, Unattended: true,
 	}
 	run := func() string { return string(flight.NewID(s.Clock.Now())) } // a ULID

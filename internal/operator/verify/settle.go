@@ -122,7 +122,7 @@ func (s step) lookAgain(ctx context.Context) error {
 	s.Look = nil
 	for keys := range slices.Chunk(docs, maxKeys) {
 		o := s.order()
-		o.Keys, o.Sample, o.Seen = keys, 0, false
+		o.Keys, o.Sample, o.Seen = keys, 0, s.FromSource
 		p, err := s.Stack.Reconcile(ctx, o)
 		if err != nil {
 			return err

@@ -332,6 +332,25 @@ func TestAChangeWhoseEventIsOnTheWayIsNotDrift(t *testing.T) {
 	})
 }
 
+// A document is in motion when the walk reaches it. The source is asked when it is at rest.
+func TestADocumentInMotionIsComparedLater(t *testing.T) {
+	pull(t, true, func(c *cms) {
+		c.losses(nil)
+		e := c.EventOf(touch("moves", 5))
+		c.Change(e.Doc, func(r *shard.Row) {
+			r.VersionClass, r.Committed, r.CommittedOp = e.Class, e.Key, shard.Put
+			r.LastWrite = shard.MicrosOf(time.Now())
+		})
+		c.put(c.EventOf(touch("moves", 4)), c.body("moves", 4), 0)
+		c.documents["moves"] = 5
+		res, lines, err := c.compare(verify.Order{Repair: true})
+		if err != nil || res.InMotion > 0 || !slices.Equal(lines, []string{"content#moves older resent"}) {
+			t.Errorf("got %+v, %v, %v", res, lines, err)
+		}
+		c.shows("moves", 5)
+	})
+}
+
 // A document that lull wrote a moment ago is not removed, because a replica of the source may lag.
 func TestANewDocumentIsNoOrphan(t *testing.T) {
 	pull(t, true, func(c *cms) {

@@ -153,7 +153,8 @@ func (h *healing) carry(then func()) {
 		}
 		api := operatetest.API(operate.API{}, scheduledAPI{jobAPI{h.Jobbing, v}})
 		s := verify.Scheduled{
-			Stack: api, Config: w.cfg, Clock: v.clock, NewRun: func() string { return string(w.newID(epoch.Add(w.now))) },
+			Stack: api, Config: w.cfg, Clock: v.clock,
+			NewRun:   func() string { return string(w.newID(epoch.Add(w.now))) },
 			Patience: time.Minute,
 		}
 		hooked(h.change, &s)
