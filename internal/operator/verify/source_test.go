@@ -42,6 +42,7 @@ type cms struct {
 	answer    func(id string) error
 	asked     []time.Time
 	versioned bool
+	lost      bool // no repair arrives
 }
 
 // pull plays a story in virtual time.
@@ -145,7 +146,7 @@ func (c *cms) stack() operate.API {
 		}
 		e := c.EventOf(out.Body)
 		v := c.documents[e.Doc.ID()]
-		if row := c.Row(e.Doc); e.Key <= row.Committed || v == 0 {
+		if row := c.Row(e.Doc); e.Key <= row.Committed || v == 0 || c.lost {
 			return nil
 		}
 		c.Change(e.Doc, func(r *shard.Row) {
@@ -332,6 +333,33 @@ func TestAChangeWhoseEventIsOnTheWayIsNotDrift(t *testing.T) {
 	})
 }
 
+// Without a version in the answer, the content alone shows that the source is ahead.
+func TestAChangeOfASourceWithoutVersionsMayBeOnTheWay(t *testing.T) {
+	pull(t, false, func(c *cms) {
+		c.losses(nil)
+		c.documents["same03"] = 6
+		time.AfterFunc(10*time.Second, func() { c.write("same03", 6, 6) })
+		res, lines, err := c.compare(verify.Order{Repair: true})
+		if err != nil || len(lines) > 0 || c.sent > 0 || res.InMotion > 0 {
+			t.Errorf("got %+v, %v, %v, %d sent", res, lines, err, c.sent)
+		}
+	})
+}
+
+// A repair that never arrives is not counted as right. The version alone would look right: another
+// program changed the content, and the version is the same.
+func TestARepairThatNeverArrivesRemains(t *testing.T) {
+	pull(t, true, func(c *cms) {
+		c.losses(map[string]loss{"emptied": {5, 5, 0, shard.Put, "", ""}})
+		c.put(c.EventOf(touch("same00", 5)), `{"v":5,"title":"by hand"}`, 30*time.Minute)
+		c.lost = true
+		res, lines, err := c.compare(verify.Order{Repair: true})
+		if err != nil || res.Remaining != 2 || res.Drift["changed"] != 1 || res.Drift["missing"] != 1 {
+			t.Errorf("got %+v, %v, %v", res, lines, err)
+		}
+	})
+}
+
 // A document is in motion when the walk reaches it. The source is asked when it is at rest.
 func TestADocumentInMotionIsComparedLater(t *testing.T) {
 	pull(t, true, func(c *cms) {
@@ -383,6 +411,26 @@ func TestASourceThatLacksEverythingRemovesNothing(t *testing.T) {
 		for id := range all {
 			c.shows(id, 5)
 		}
+	})
+}
+
+func TestFewRemovalsNeedNoOperator(t *testing.T) {
+	pull(t, true, func(c *cms) {
+		c.losses(nil)
+		delete(c.documents, "same00")
+		delete(c.documents, "same01")
+		few := func(n int) func(v *verify.Verification) {
+			return func(v *verify.Verification) { v.MaxRemovals = n }
+		}
+		var ask *verify.Unconfirmed
+		if _, _, err := c.compare(verify.Order{Repair: true}, few(1)); !errors.As(err, &ask) || ask.Orphans != 2 {
+			t.Errorf("got %v, want a question about two documents", err)
+		}
+		res, _, err := c.compare(verify.Order{Repair: true}, few(2))
+		if err != nil || res.Repaired["removed"] != 2 {
+			t.Errorf("got %+v, %v", res, err)
+		}
+		c.shows("same01", 0)
 	})
 }
 
