@@ -3,7 +3,6 @@
 package command
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,18 +13,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lullhq/lull/internal/operator/job"
 	"github.com/lullhq/lull/internal/operator/operate"
-	"github.com/lullhq/lull/internal/seam/queue"
+	"github.com/lullhq/lull/internal/operator/roundtrip"
+	"github.com/lullhq/lull/internal/seam/clock"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/terminal"
 )
-
-// check is one line of the doctor's answer.
-type check struct {
-	Check string `json:"check"`
-	OK    bool   `json:"ok"`
-	Found string `json:"found"`
-}
 
 func doctorCommand(std *streams, t *target) *cobra.Command {
 	var d doctor
@@ -77,7 +71,7 @@ type doctor struct {
 	api                operate.API
 	collection, source string
 	timeout            time.Duration
-	checks             []check
+	checks             []roundtrip.Check
 	bad                int
 }
 
@@ -87,7 +81,7 @@ func (d *doctor) add(name string, err error, found string) bool {
 		found = err.Error()
 		d.bad++
 	}
-	d.checks = append(d.checks, check{name, err == nil, found})
+	d.checks = append(d.checks, roundtrip.Check{Check: name, OK: err == nil, Found: found})
 	return err == nil
 }
 
@@ -187,73 +181,21 @@ func (d *doctor) event(remove bool) operate.Composition {
 
 // send puts the synthetic document and deletes it. Its versions are times.
 func (d *doctor) send(ctx context.Context, put operate.Composed) {
-	if put.Ref == "" && !d.reached(ctx, "a synthetic event is published", "it is committed", put) {
-		return
+	trip := roundtrip.Trip{
+		Stack: d.api, Clock: clock.System{}, Document: doctorID, Source: put.Source,
+		Collection: string(put.Key.Collection()), Allowed: allowed(ctx, d.api, put.Key, d.timeout), Poll: waitStep,
+		Why: func(ctx context.Context, key shard.DocID) string {
+			x, _ := d.api.Explain(ctx, key) // without its sentence if the stack does not answer
+			return terminal.Line(x.Sentence)
+		},
 	}
-	if put.Ref == "" {
-		d.held(ctx, put)
-	}
-	d.source, d.collection = put.Source, string(put.Key.Collection())
-	remove, err := d.api.Compose(ctx, d.event(true))
-	if err == nil && remove.Key != put.Key {
-		err = fmt.Errorf("the delete is for %s, want %s", remove.Key, put.Key)
-	}
-	if !d.add("its delete can be written", err, "version "+remove.Version) {
-		return
-	}
-	d.reached(ctx, "its delete is published", "the delete is committed", remove)
-}
-
-// held reads the document back from each sink of its collection.
-func (d *doctor) held(ctx context.Context, put operate.Composed) {
-	x, err := d.api.Explain(ctx, put.Key)
-	if err != nil {
-		d.add("the sink holds it", err, "")
-		return
-	}
-	all := append([]operate.Explanation{x}, x.Others...)
-	for _, x := range all {
-		name := "the sink holds it"
-		if len(all) > 1 {
-			name = "sink " + x.Sink + " holds it"
+	_, err := job.Run(ctx, job.Runner{Clock: clock.System{}, Dry: true}, trip.Begin(), func(c roundtrip.Check) {
+		if d.checks = append(d.checks, c); !c.OK {
+			d.bad++
 		}
-		doc, err := d.api.Get(ctx, x.Key)
-		switch {
-		case errors.Is(err, operate.ErrWriteOnly):
-			if len(all) > 1 {
-				d.add(name, nil, "not checked: "+err.Error())
-			}
-			continue
-		case err == nil && doc.Version != put.Version && put.Version != "":
-			err = fmt.Errorf("the sink holds version %s, want %s", doc.Version, put.Version)
-		}
-		d.add(name, err, "version "+doc.Version)
+	})
+	var found *roundtrip.Failure
+	if err != nil && !errors.As(err, &found) { // a failure is among the checks
+		d.add("the round trip ends", err, "")
 	}
-}
-
-// reached publishes an event and waits until it is committed. If the arrival time becomes the
-// version, any version newer than the previous one is accepted.
-func (d *doctor) reached(ctx context.Context, sent, committed string, e operate.Composed) bool {
-	before, err := d.api.Explain(ctx, e.Key)
-	if err == nil {
-		err = d.publish(ctx, e.Message)
-	}
-	began := time.Now()
-	if !d.add(sent, err, string(e.Key)) {
-		return false
-	}
-	done := func(x operate.Explanation) (bool, error) { return x.Committed > before.Committed, nil }
-	if e.Version != "" {
-		done = func(x operate.Explanation) (bool, error) { return reaches(x, e.Version) }
-	}
-	_, err = waitUntil(ctx, d.api, e.Key, "version "+cmp.Or(e.Version, "of its arrival"), d.timeout, done)
-	return d.add(committed, err, "after "+time.Since(began).Round(100*time.Millisecond).String())
-}
-
-func (d *doctor) publish(ctx context.Context, m queue.Outgoing) error {
-	p, err := d.api.Publish(ctx, operate.Publication{Messages: []queue.Outgoing{m}})
-	if err == nil && len(p.Refused) > 0 {
-		err = fmt.Errorf("refused: %s", p.Refused[0].Why)
-	}
-	return err
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/operator/operate/operatetest"
+	"github.com/lullhq/lull/internal/operator/roundtrip"
 	"github.com/lullhq/lull/internal/seam/deadletter"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -182,7 +183,7 @@ func TestDoctorSendsAnEventThrough(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil, "--events", write(t), "--speed", "100")
 	s.ask("doctor").want(t, "doctor", exitOK, "it is committed", "the sink holds it", "the delete is committed")
-	checks := parsed[[]check](t, s.ask("doctor", "-o", "json", "--collection", "other", "--source", "native"))
+	checks := parsed[[]roundtrip.Check](t, s.ask("doctor", "-o", "json", "--collection", "other", "--source", "native"))
 	for _, c := range checks {
 		if !c.OK {
 			t.Errorf("%+v", c)

@@ -96,17 +96,12 @@ func unfound(ctx context.Context, api operate.API, key shard.DocID, version stri
 const waitStep = 250 * time.Millisecond
 
 // waitUntil asks until reached is true for an explanation, or the time is over. what names the
-// wanted state. An error of the first request is final. A later error may be temporary. The default
-// timeout is a minute more than the quiet window or the pace of the document's collection.
+// wanted state. An error of the first request is final. A later error may be temporary. [allowed]
+// has the default timeout.
 func waitUntil(ctx context.Context, api operate.API, key shard.DocID, what string, timeout time.Duration,
 	reached func(operate.Explanation) (bool, error),
 ) (operate.Explanation, error) {
-	if timeout == 0 {
-		timeout = time.Minute
-		if x, err := api.Explain(ctx, key); err == nil {
-			timeout += max(x.Quiet, x.Pace)
-		}
-	}
+	timeout = allowed(ctx, api, key, timeout)
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var last operate.Explanation
@@ -136,6 +131,19 @@ func waitUntil(ctx context.Context, api operate.API, key shard.DocID, what strin
 	}
 }
 
+// allowed returns the longest time that a write of a document may take. Without the flag --timeout,
+// it is a minute more than the quiet window or the pace of the collection.
+func allowed(ctx context.Context, api operate.API, key shard.DocID, timeout time.Duration) time.Duration {
+	if timeout != 0 {
+		return timeout
+	}
+	timeout = time.Minute
+	if x, err := api.Explain(ctx, key); err == nil {
+		timeout += max(x.Quiet, x.Pace)
+	}
+	return timeout
+}
+
 // reaches reports whether this version or a newer one is committed in every sink. An error says
 // that the version will never be committed.
 func reaches(x operate.Explanation, version string) (bool, error) {
@@ -161,28 +169,13 @@ func reaches(x operate.Explanation, version string) (bool, error) {
 	return false, nil
 }
 
-// atLeast reports whether a printed order key has the upstream's version or a newer one. An empty
-// text has no version. The class of the version comes from the key.
+// atLeast is [operate.AtLeast] for a version of the command line.
 func atLeast(printed, version string) (bool, error) {
-	if printed == "" {
-		return false, nil
+	there, err := operate.AtLeast(printed, version)
+	if errors.Is(err, operate.ErrInput) {
+		err = usagef("--version: %w", err)
 	}
-	var p shard.Parts
-	k, err := shard.ParseOrderKey(printed)
-	if err == nil {
-		p, err = k.Parts()
-	}
-	if err != nil {
-		return false, fmt.Errorf("read the row's order key: %w", err)
-	}
-	want, err := shard.ParseVersion(p.Version.Class(), version)
-	if err != nil {
-		return false, usagef("--version: %w", err)
-	}
-	newer := p.Version.Compare(want)
-	// After a reset, the key of the row is below every key of the version, so the version is not
-	// committed.
-	return newer > 0 || newer == 0 && !k.IsFloor(), nil
+	return there, err
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

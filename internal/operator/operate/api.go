@@ -25,6 +25,8 @@ type API struct {
 	Compose Operation[Composition, Composed] `wire:"compose"`
 	// Get reads a document back from its sink, or ErrNotFound.
 	Get ByKey[Document] `wire:"get"`
+	// Progress reads the rows of a document, one for each sink. It asks no sink.
+	Progress ByKey[Progress] `wire:"progress"`
 	// Searchable says, for each sink, whether a search finds a version of a document, and waits for it
 	// if the question says so.
 	Searchable Operation[searchable.Question, searchable.Answer] `wire:"searchable"`

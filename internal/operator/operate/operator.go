@@ -115,6 +115,7 @@ func (o *Operator) API() API {
 		Forms:        com.Forms,
 		Compose:      com.Compose,
 		Get:          doc.Get,
+		Progress:     doc.Progress,
 		Searchable:   doc.Searchable,
 		Search:       doc.Search,
 		Explain:      exp.Explain,
