@@ -13,11 +13,12 @@ ARCH ?= arm64
 host := $(shell go env GOHOSTARCH 2>/dev/null)
 DIST ?= $(if $(filter arm64,$(ARCH)),dist,dist/$(ARCH))
 # Index has one program for each kind of sink, such as index/opensearch: it links that kind alone.
-functions := receive prune dlq feed searchable $(patsubst functions/%/main.go,%,$(wildcard functions/index/*/main.go))
+functions := receive prune dlq feed searchable job $(patsubst functions/%/main.go,%,$(wildcard functions/index/*/main.go))
 # The most bytes of a program: index is a base, and what the kind of its sink adds to it, 200 kB unless it is named.
 # receive is above 11.5 MB because a linker fills pages of 64 KiB: its last page of code holds 2.5 KB, and its last page
 # of constants 13 KB. What writes the sources' examples (source.Example), which receive never calls, has 13 KB of code.
-bytes := receive=11600000 prune=11500000 dlq=11500000 feed=11500000 searchable=9000000
+# job links every kind of sink, and operators' commands.
+bytes := receive=11600000 prune=11500000 dlq=11500000 feed=11500000 searchable=9000000 job=13000000
 # elasticsearch and postgres grew by one such page when a turn became stages with types of their own, opensearch when
 # flights began to requeue messages (ADR 0070).
 index_base := 12100000

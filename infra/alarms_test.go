@@ -24,7 +24,7 @@ const runbook = "../docs/runbook"
 func kinds(t *testing.T) []string {
 	t.Helper()
 	var all []string
-	for _, stack := range []string{fullStack, serverlessStack} { // only serverlessStack has enrichers
+	for _, stack := range []string{fullStack, serverlessStack, jobStack} { // only serverlessStack has enrichers
 		for _, r := range stackOf(t, stack).all("AWS::CloudWatch::Alarm") {
 			_, page, ok := strings.Cut(word(r.Properties["AlarmDescription"]), "See docs/runbook/")
 			if !ok {

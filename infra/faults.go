@@ -121,6 +121,9 @@ func (p *Props) checkLimits(fs *faultList) {
 	if p.Config.SearchableCalls != nil {
 		resources += searchableResources
 	}
+	if all := works(p.Config); len(all) > 0 {
+		resources += jobResources + workResources*len(all)
+	}
 	if p.Rollout.shifts() {
 		resources++
 	}

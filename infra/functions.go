@@ -92,7 +92,9 @@ func (s *Sink) newFunction(f names.Function, code awslambda.Code) *Deployed {
 		RecursiveLoop:         awslambda.RecursiveLoop_ALLOW,
 		CurrentVersionOptions: &awslambda.VersionOptions{RemovalPolicy: p.versionRemoval()},
 	})
-	s.placeInVpc(f, fn)
+	if f == names.Index {
+		p.Vpc.place(fn)
+	}
 	if n := cmp.Or(config.IndexConcurrency(p.Config.Sinks[s.Name]), p.IndexConcurrency); f == names.Index && n > 0 {
 		raw[awslambda.CfnFunction](fn).SetReservedConcurrentExecutions(jsii.Number(float64(n)))
 	}
@@ -139,15 +141,15 @@ func (s *Sink) tellSenders() {
 	}
 }
 
-// placeInVpc puts index into the VPC. All other functions only call AWS services, and need no VPC.
-func (s *Sink) placeInVpc(f names.Function, fn awslambda.Function) {
-	vpc := s.lull.props.Vpc
-	if vpc == nil || f != names.Index {
+// place puts a function into the VPC, if there is one. Only index and job call the sink. All other
+// functions only call AWS services, and need no VPC.
+func (v *Vpc) place(fn awslambda.Function) {
+	if v == nil {
 		return
 	}
 	raw[awslambda.CfnFunction](fn).SetVpcConfig(&awslambda.CfnFunction_VpcConfigProperty{
-		SubnetIds:        jsii.Strings(vpc.SubnetIDs...),
-		SecurityGroupIds: jsii.Strings(vpc.SecurityGroupIDs...),
+		SubnetIds:        jsii.Strings(v.SubnetIDs...),
+		SecurityGroupIds: jsii.Strings(v.SecurityGroupIDs...),
 	})
 }
 

@@ -74,6 +74,9 @@ func NewLull(scope constructs.Construct, id string, props *Props) *Lull {
 	if props.Config.SearchableCalls != nil {
 		l.newSearchable(code[names.Searchable.Program("")])
 	}
+	if len(works(props.Config)) > 0 {
+		l.newJob(code[names.Job.Program("")])
+	}
 	l.newUpstreams()
 	l.newOperators()
 	for _, name := range sinkNames(props.Config) {

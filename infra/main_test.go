@@ -62,6 +62,7 @@ const (
 	feedStack       = "feed"     // plainStack with a commit feed
 	searchableStack = "asked"    // plainStack with a URL that says whether a version is searchable
 	privateStack    = "private"  // plainStack with a password, in a network without a way out
+	jobStack        = "work"     // a stack with a canary, and sinks with each kind of credentials
 	existingStack   = "existing" // plainStack with a table and a live queue that exist already
 )
 
@@ -77,7 +78,7 @@ var app = sync.OnceValues(func() (map[string]*template, error) {
 	if folder, err = os.MkdirTemp("", "lull-infra-"); err != nil {
 		return nil, err
 	}
-	for _, f := range append(names.Functions(), names.Feed, names.Searchable) {
+	for _, f := range append(names.Functions(), names.Feed, names.Searchable, names.Job) {
 		for _, kind := range sink.Kinds() {
 			of := string(f.Program(kind))
 			if err := writeProgram(filepath.Join(folder, "dist", of, release.Program), of); err != nil {
@@ -107,6 +108,10 @@ var app = sync.OnceValues(func() (map[string]*template, error) {
 	NewLull(awscdk.NewStack(a, jsii.String(feedStack), nil), "Lull", feed)
 	NewLull(awscdk.NewStack(a, jsii.String(searchableStack), nil), "Lull", searchableProps())
 	NewLull(awscdk.NewStack(a, jsii.String(existingStack), nil), "Lull", existingProps())
+	work := awscdk.NewStack(a, jsii.String(jobStack), &awscdk.StackProps{Env: &awscdk.Environment{
+		Account: jsii.String("111122223333"), Region: jsii.String("eu-west-1"),
+	}})
+	NewLull(work, "Lull", jobProps(work))
 	private := awscdk.NewStack(a, jsii.String(privateStack), nil)
 	NewLull(private, "Lull", privateProps(private))
 	state := plainProps()
@@ -122,7 +127,7 @@ var app = sync.OnceValues(func() (map[string]*template, error) {
 	}
 	for _, name := range []string{
 		plainStack, fullStack, serverlessStack, testStack, stateStack, standardStack, existingStack, feedStack,
-		privateStack, searchableStack,
+		privateStack, searchableStack, jobStack,
 	} {
 		t := &template{}
 		if err := readJSON(filepath.Join(folder, "out", name+".template.json"), t); err != nil {

@@ -36,6 +36,7 @@ var acknowledged = []struct{ rule, path, reason string }{
 	{"AwsSolutions-IAM5", `/RolloutRole/`, "versions of one function, which have no numbers before they are deployed"},
 	{"AwsSolutions-IAM5", `/FeedRole/`, "streams of one log group"},
 	{"AwsSolutions-IAM5", `/SearchableRole/`, "streams of one log group"},
+	{"AwsSolutions-IAM5", `/JobRole/`, "streams of one log group; network interfaces belong to no resource"},
 	{"AwsSolutions-IAM5", `/FeedPipeRole/`, "lists of streams belong to no resource"},
 	{
 		"AwsSolutions-SQS3", `/FeedLost/`,

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/lullhq/lull/internal/deploy/names"
+	"github.com/lullhq/lull/internal/operator/roundtrip"
 	"github.com/lullhq/lull/internal/pipeline/enrich"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -92,6 +93,13 @@ func jobKeys() map[string]map[string][]string {
 	return map[string]map[string][]string{"ForAllValues:StringLike": {"dynamodb:LeadingKeys": {
 		string(shard.RunRow("job-*")), string(shard.RunRow("jobs")),
 	}}}
+}
+
+// canaryKeys returns patterns for the keys of the rows that the canary reads.
+func canaryKeys() []string {
+	return []string{
+		"*#" + roundtrip.Document + "*", healthRows + "*", string(shard.RunRow("job-*")), string(shard.RunRow("jobs")),
+	}
 }
 
 // foreignRows returns patterns for the keys that the function must not write: the keys of other

@@ -24,6 +24,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/lullhq/lull/internal/aws/dynamodb"
+	"github.com/lullhq/lull/internal/aws/lambda"
 	"github.com/lullhq/lull/internal/deploy/names"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -39,12 +40,32 @@ type Runtime struct{ address string }
 // Variables of changed replace those of the deployed environment.
 func (s *Stack) Emulate(t testing.TB, f names.Function, changed map[string]string) *Runtime {
 	t.Helper()
+	folder, vars := s.deployed(t, f)
+	maps.Copy(vars, changed)
+	return emulate(t, filepath.Join(folder, "bootstrap"), vars)
+}
+
+// EmulateJob runs the program of the function job with the settings of this stack, which has no
+// such function itself.
+func (s *Stack) EmulateJob(t testing.TB) *Runtime {
+	t.Helper()
+	_, vars := s.deployed(t, names.Prune)
+	vars["AWS_LAMBDA_FUNCTION_NAME"] = s.Names.Job()
+	vars["AWS_LAMBDA_FUNCTION_TIMEOUT"] = fmt.Sprint(lambda.JobTimeout.Seconds())
+	vars[lambda.EnvLiveQueues] = vars[lambda.EnvLiveQueue]
+	return emulate(t, filepath.Join(s.now.dist, "job", "bootstrap"), vars)
+}
+
+// deployed returns the folder with the program and the settings of a function of the stack, and its
+// environment on AWS.
+func (s *Stack) deployed(t testing.TB, f names.Function) (folder string, vars map[string]string) {
+	t.Helper()
 	var deployed struct {
 		Timeout, MemorySize int
 		Environment         struct{ Variables map[string]string }
 	}
 	s.Lambda(t, f, http.MethodGet, "/configuration", nil, &deployed)
-	name, folder := s.Names.Function(Sink, f), ""
+	name := s.Names.Function(Sink, f)
 	out := filepath.Join(s.Work, s.Config.Stack+".out")
 	text, err := os.ReadFile(filepath.Join(out, s.Config.Stack+".template.json"))
 	Must(t, err)
@@ -53,15 +74,14 @@ func (s *Stack) Emulate(t testing.TB, f names.Function, changed map[string]strin
 			folder = filepath.Join(out, "asset."+strings.TrimSuffix(resource.Get("Properties.Code.S3Key").Str, ".zip"))
 		}
 	}
-	vars := map[string]string{
+	vars = map[string]string{
 		"AWS_LAMBDA_FUNCTION_NAME": name, "AWS_LAMBDA_FUNCTION_TIMEOUT": fmt.Sprint(deployed.Timeout),
 		"AWS_LAMBDA_FUNCTION_MEMORY_SIZE": fmt.Sprint(deployed.MemorySize), "LAMBDA_TASK_ROOT": folder,
 		"AWS_REGION": s.Account.Region, envEndpoint: *s.Account.BaseEndpoint,
 		"AWS_s.AccountIDESS_KEY_ID": "test", "AWS_SECRET_s.AccountIDESS_KEY": "test",
 	}
 	maps.Copy(vars, deployed.Environment.Variables)
-	maps.Copy(vars, changed)
-	return emulate(t, filepath.Join(folder, "bootstrap"), vars)
+	return folder, vars
 }
 
 // EmulateFeed runs the program of the function inside the pipe of a commit feed. It needs no

@@ -98,6 +98,19 @@ func TestEveryProgramUnderAmazonsRuntime(t *testing.T) {
 			t.Errorf("feed answers %s, want the commit alone: %v", answer, err)
 		}
 	})
+	t.Run("job", func(t *testing.T) {
+		job := s.EmulateJob(t)
+		for range 2 { // a round trip may take longer than a run
+			if answer, err := job.Invoke(t, []byte(`{"work":"canary"}`)); err != nil || string(answer) != "{}" {
+				t.Errorf("job answers %s: %v", answer, err)
+			}
+		}
+		s.Says(t, 0, "canary-"+ground.Sink, "jobs")
+		if _, err := job.Invoke(t, []byte(`{"work":"sweep"}`)); err == nil ||
+			!strings.Contains(err.Error(), "no work of this function") {
+			t.Errorf("an unknown work: got %v", err)
+		}
+	})
 	// Faults that are planted: the runtime must hand on what the program says about them.
 	t.Run("faults", func(t *testing.T) {
 		longer := map[string]string{"AWS_LAMBDA_FUNCTION_TIMEOUT": "60"}

@@ -53,6 +53,7 @@ type Config struct {
 	Tracing   Tracing   `json:"tracing"`
 	Memory    Memory    `json:"memory"`
 	Archive   Archive   `json:"archive"`
+	Canary    Canary    `json:"canary"`
 
 	// Recovery is the longest additional delay of a document after one lost invocation or flight.
 	// It is counted from the end of the collection's own window (promise 4). Default 60s. A sink

@@ -292,6 +292,20 @@ var brokenTimes = []broken{
 		setting: "archive.keep", fix: "lower it to at most 29d, or raise lifecycle.rowRetention",
 	},
 	{
+		rule:    "canary",
+		holds:   func(c *Config) { c.Canary.Every = 5 * time.Minute },
+		breaks:  func(c *Config) { c.Canary.Every = 4 * time.Minute },
+		setting: "canary.every", fix: "raise it to at least 5m",
+	},
+	{
+		rule: "canary", name: "its collections",
+		holds: func(c *Config) {
+			c.Canary.Collections, c.Collections = []string{"content"}, map[string]Collection{"content": {}}
+		},
+		breaks:  func(c *Config) { c.Canary.Collections = []string{"content", "none"} },
+		setting: "canary.collections", fix: "write the name of a collection",
+	},
+	{
 		rule:    "commit-feed",
 		holds:   func(c *Config) { c.CommitFeed = true },
 		breaks:  func(c *Config) { c.CommitFeed, c.Table.Name = true, "content-rows" },

@@ -154,6 +154,10 @@ var lastSettings = []setting.Setting{
 	setting.Bytes("memory.dlq", 0, maxMemory, "The memory of dlq.").Otherwise("0B: 256MB"),
 	setting.Duration("archive.keep", 0, forever, day,
 		"How long receive keeps its messages, for lull replay; 0s to keep none."),
+	setting.Duration("canary.every", 0, day, time.Minute,
+		"How often the function job sends a synthetic document through each sink (docs/canary.md); 0s for never."),
+	setting.List("canary.collections", collectionPattern, collectionShape, "The collections that the document may go to.").
+		Otherwise("the first collection of each sink"),
 	setting.Text("tracing.endpoint", nil, "",
 		"An OpenTelemetry collector that accepts OTLP over HTTP, such as http://localhost:4318.").
 		Otherwise("no tracing"),

@@ -102,7 +102,7 @@ var rules = slices.Concat(
 	ageRules,
 	loadRules,
 	capacityRules,
-	[]Rule{memoryRule},
+	[]Rule{memoryRule, canaryRule},
 )
 
 // each returns a check that calls check for every item of a list.

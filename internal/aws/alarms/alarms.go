@@ -37,7 +37,8 @@ type Alarm struct {
 // or another alarm goes off if it does.
 var tickets = map[string]bool{
 	"archive-lost": true, "blocked-by-unknown": true, "bulk-age": true, "dead-age": true, "dead-kept": true,
-	"dead-letters": true, "drift": true, "flights-failed": true, "function-errors": true, "lease-lost": true,
+	"dead-letters": true, "drift": true, "flights-failed": true, "function-errors": true, "job-idle": true,
+	"lease-lost":    true,
 	"outage-writes": true, "prune-idle": true, "returned": true,
 	"table-throttled": true, "throttles": true,
 }
@@ -158,17 +159,8 @@ func (s Sink) Alarms() []Alarm {
 			Of:        s.Executions("ExecutionsFailed", "ExecutionsTimedOut"),
 			Statistic: "Sum", Period: Period, Periods: 1, Threshold: errorsPerPeriod,
 		},
-		{
-			// A failed invocation does not count as a run. The period is two and a half intervals,
-			// which contain at least two runs, so that one run may fail. The alarm fires within
-			// three intervals.
-			Kind: "prune-idle", Says: "two runs of prune in a row are missing, or failed",
-			Of:        []Metric{s.Function(names.Prune, "Invocations")},
-			Minus:     []Metric{s.Function(names.Prune, "Errors")},
-			Statistic: "Sum", Period: max((c.Lifecycle.PruneEvery * 5 / 2).Truncate(time.Minute), Period),
-			Periods: 1, Threshold: 1,
-			Below: true,
-		},
+		idle("prune-idle", "two runs of prune in a row are missing, or failed", s.Function(names.Prune, "Invocations"),
+			s.Function(names.Prune, "Errors"), c.Lifecycle.PruneEvery),
 	}
 	if c.TableOutage == config.TableOutageOpen {
 		all = append(all, s.never("outage-writes", "documents were written without asking the table",
@@ -182,12 +174,32 @@ func (s Sink) Alarms() []Alarm {
 		all = append(all, lasting(s.never("enricher-away",
 			"an enricher does not answer, or has too much to do: its documents wait", metrics.Name(journal.EnrichAway)), 2))
 	}
+	if every := c.Canary.Every; every > 0 {
+		canary := s.never("canary", "the canary's document does not go through the sink", metrics.CanaryFailed)
+		// The period is longer than the interval. Otherwise the alarm would go off again at each run.
+		canary.Period = min(max((every*5/4).Truncate(time.Minute), Period), longest)
+		all = append(all, canary)
+	}
 	return all
+}
+
+// longest is the longest period of an alarm.
+const longest = 24 * time.Hour
+
+// idle returns an alarm on a function that ran, without an error, less often than once in two and a
+// half intervals. They contain at least two runs, so that one run may fail.
+func idle(kind, says string, runs, errors Metric, every time.Duration) Alarm {
+	span := max((every * 5 / 2).Truncate(time.Minute), Period)
+	periods := int((span + longest - 1) / longest)
+	return Alarm{
+		Kind: kind, Says: says, Of: []Metric{runs}, Minus: []Metric{errors}, Statistic: "Sum",
+		Period: min(span, longest), Periods: periods, Threshold: 1, Below: true,
+	}
 }
 
 // OfStack returns the alarms on resources that all sinks share.
 func OfStack(c *config.Config) []Alarm {
-	return []Alarm{{
+	all := []Alarm{{
 		Kind: "table-throttled", Says: "the table or its index throttles reads or writes",
 		Of: []Metric{
 			OnTable("ReadThrottleEvents", c), OnTable("WriteThrottleEvents", c),
@@ -195,6 +207,11 @@ func OfStack(c *config.Config) []Alarm {
 		},
 		Statistic: "Sum", Period: Period, Periods: 3, Threshold: 1,
 	}}
+	if every := c.Canary.Every; every > 0 {
+		all = append(all, idle("job-idle", "two runs of the function job in a row are missing, or failed",
+			OnJob("Invocations", c), OnJob("Errors", c), every))
+	}
+	return all
 }
 
 // OfSearchable returns the alarms on the function behind the stack's URL. There are none without

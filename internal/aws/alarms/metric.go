@@ -71,6 +71,11 @@ func OnQueue(name, queue string) Metric {
 	return Metric{"AWS/SQS", name, map[string]string{"QueueName": queue}}
 }
 
+// OnJob returns a metric of Lambda for the function job.
+func OnJob(name string, c *config.Config) Metric {
+	return Metric{"AWS/Lambda", name, map[string]string{"FunctionName": names.Of(c).Job()}}
+}
+
 // OnPipe returns a metric of EventBridge Pipes for a pipe.
 func OnPipe(name, pipe string) Metric {
 	return Metric{"AWS/EventBridge/Pipes", name, map[string]string{"PipeName": pipe}}

@@ -36,7 +36,10 @@ const (
 	EnvDeadQueue = "LULL_DEAD_QUEUE_URL" // the URL of the sink's dead-letter queue
 	EnvExpress   = "LULL_EXPRESS_ARN"    // the ARN of the sink's Express state machine
 	EnvStandard  = "LULL_STANDARD_ARN"   // the ARN of the sink's Standard state machine
-	EnvLogLevel  = "LULL_LOG_LEVEL"      // DEBUG, INFO, WARN or ERROR; INFO if the variable is missing
+	// EnvLiveQueues has the URLs of the live queues of all sinks, in the order of the sinks' names and
+	// separated by commas.
+	EnvLiveQueues = "LULL_LIVE_QUEUE_URLS"
+	EnvLogLevel   = "LULL_LOG_LEVEL" // DEBUG, INFO, WARN or ERROR; INFO if the variable is missing
 	// EnvSenders contains the ids that [Setup.Senders] returns, separated by commas (ADR 0057).
 	EnvSenders = "LULL_SENDERS"
 	// EnvSettings contains the settings as JSON. A stack that is created from the template of a
@@ -50,6 +53,12 @@ const DLQTimeout = 30 * time.Second
 // SearchableTimeout is the time-out of the function searchable. It is longer than the longest poll
 // and its last reads.
 const SearchableTimeout = 28 * time.Second
+
+// JobTimeout is the time-out of the function job.
+const JobTimeout = 5 * time.Minute
+
+// WorkCanary is the work of the function job that runs the canary.
+const WorkCanary = "canary"
 
 // SettingsFile is the name of the settings file in the folder of a function's binary.
 const SettingsFile = "config.json"

@@ -18,6 +18,9 @@ const (
 	Panics              = "Panics"        // a batch or a turn ended in a panic
 	InvalidEvents       = "InvalidEvents" // an invocation, or a record of an invocation, that the function cannot read
 	TurnsLost           = "TurnsLost"     // a turn ended with an error: the state machine retries the turn
+	CanaryPassed        = "CanaryPassed"  // round trips of the canary that ended well
+	CanaryFailed        = "CanaryFailed"  // runs of the canary after which the last round trip counts as failed
+	CanarySeconds       = "CanarySeconds" // from published to committed, rounded up, of the canary's document
 	RowReads            = "RowReads"      // rows that were requested
 	RowWrites           = "RowWrites"     // conditional writes, including the refused writes
 	RowRefusals         = "RowRefusals"   // refused conditional writes, which DynamoDB charges, too
@@ -106,13 +109,16 @@ func (c *Counters) Note(n journal.Note) {
 }
 
 // Count adds n to a metric of the function's own sink.
-func (c *Counters) Count(name string, n int) {
+func (c *Counters) Count(name string, n int) { c.CountAt(c.base.Sink, name, n) }
+
+// CountAt adds n to a metric of a sink.
+func (c *Counters) CountAt(sink, name string, n int) {
 	if n == 0 {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.at(place{sink: c.base.Sink}).counts[name] += n
+	c.at(place{sink: sink}).counts[name] += n
 }
 
 func (c *Counters) at(p place) *tally {

@@ -29,6 +29,10 @@ const Feed Function = "feed"
 // Searchable is the function behind the stack's URL. A stack has at most one, for all sinks.
 const Searchable Function = "searchable"
 
+// Job is the function that does operators' work by a schedule. A stack has at most one, for all
+// sinks.
+const Job Function = "job"
+
 // Program names the program of a function: the path of its folder below the folder functions, and
 // below a folder of builds. The function index has a program for each kind of sink, such as
 // index/opensearch, which links only that kind.
@@ -58,6 +62,8 @@ func (f Function) MegabytesIn(c *config.Config) int {
 		size = c.Memory.Prune
 	case DLQ:
 		size = c.Memory.DLQ
+	case Job:
+		size = 0
 	}
 	return cmp.Or(int(size/config.MemoryStep), f.Megabytes())
 }
@@ -71,7 +77,7 @@ func (f Function) Megabytes() int {
 	switch f {
 	case Index:
 		return 1024
-	case DLQ, Searchable:
+	case DLQ, Searchable, Job:
 		return 256
 	default:
 		return 512
@@ -137,6 +143,12 @@ func (n Names) Feed() string { return n.Stack + "-feed" }
 
 // Searchable returns the name of the function behind the stack's URL.
 func (n Names) Searchable() string { return n.Stack + "-searchable" }
+
+// Job returns the name of the function job.
+func (n Names) Job() string { return n.Stack + "-job" }
+
+// JobRule returns the name of the EventBridge rule that starts a work of the function job.
+func (n Names) JobRule(work string) string { return n.Stack + "-job-" + work }
 
 // FirstRule returns the name of the EventBridge rule that runs the function prune after a
 // deployment.

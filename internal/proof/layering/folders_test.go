@@ -50,8 +50,8 @@ var folders = []struct{ name, imports string }{
 	},
 	{
 		"infra",
-		"internal/shard setting internal/seam source sink internal/config internal/pipeline internal/deploy internal/aws " +
-			"internal/simulation",
+		"internal/shard setting internal/seam source sink internal/config internal/pipeline internal/operator " +
+			"internal/deploy internal/aws internal/simulation",
 	},
 	{
 		"command",

@@ -71,8 +71,8 @@ var rules = []rule{
 	{name: "the AWS half knows nothing local", of: []string{"internal/aws"}, forbid: slices.Concat(heavy, bolt, local)},
 	{name: "functions stay light", of: []string{"functions"}, forbid: slices.Concat(cdk, heavy, bolt, testOnly, local)},
 	{
-		name: "only index links the kinds of sinks", of: []string{"functions"}, but: []string{"functions/index"},
-		forbid: kinds,
+		name: "only index and job link the kinds of sinks", of: []string{"functions"},
+		but: []string{"functions/index", "functions/job"}, forbid: kinds,
 	},
 	{name: "settings know kinds by their registration", of: []string{"internal/config"}, forbid: kinds},
 	{

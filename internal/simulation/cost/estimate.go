@@ -167,7 +167,11 @@ func bill(ctx context.Context, c *config.Config, load Load, idle measured, polle
 			b.Items = append(b.Items, i)
 		}
 	}
-	b.Items = slices.Concat(b.Items, standing(c, load, pollers), []price.Item{
+	sent, err := canary(ctx, c, idle)
+	if err != nil {
+		return b, err
+	}
+	b.Items = slices.Concat(b.Items, standing(c, load, pollers), sent, []price.Item{
 		price.NewItem("CloudWatch", "GB of logs", logs/gigabyte, l.LogGB, 1),
 		price.NewItem("CloudWatch", "GB of logs kept a month", logs/gigabyte, l.LogStored, 1),
 		price.NewItem("CloudWatch", "custom metrics", names, l.Metric, 1),
