@@ -20,6 +20,7 @@ import (
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/deploy/names"
 	"github.com/lullhq/lull/internal/deploy/release"
+	"github.com/lullhq/lull/internal/operator/roundtrip"
 	"github.com/lullhq/lull/internal/seam/flight"
 	"github.com/lullhq/lull/sink"
 )
@@ -48,10 +49,27 @@ func (p *Props) Validate() error {
 	p.checkTopics(&fs)
 	p.checkReferences(&fs)
 	p.checkPlace(&fs)
+	p.checkCanary(&fs)
 	if !p.StateOnly && p.template == nil {
 		p.checkAssets(&fs)
 	}
 	return errors.Join(fs...)
+}
+
+// checkCanary refuses a canary that cannot send a document through each sink.
+func (p *Props) checkCanary(fs *faultList) {
+	if p.Config.Canary.Every == 0 {
+		return
+	}
+	unfit, err := roundtrip.Unfit(p.Config)
+	if err != nil {
+		return // ValidateDeployed names the fault of a source
+	}
+	for _, sink := range sortedKeys(unfit) {
+		fs.add("canary.every", sink, "has no document for the sink: "+unfit[sink],
+			"let a source write and delete documents of a collection of the sink, or name in canary.collections "+
+				"collections of other sinks only, or set it to 0s")
+	}
 }
 
 type faultList []error

@@ -3,6 +3,7 @@
 package infra
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/lullhq/lull/internal/deploy/names"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink/opensearch"
+	format "github.com/lullhq/lull/source/json"
 )
 
 // jobProps are for a stack with a canary, whose sinks have each kind of credentials.
@@ -120,6 +122,44 @@ func TestTheCanaryReadsOnlyItsRows(t *testing.T) {
 	} {
 		if got := allowedBy(only, key); got != want {
 			t.Errorf("%s: got %t, want %t", key, got, want)
+		}
+	}
+}
+
+// A canary that could never pass is refused before it is deployed.
+func TestACanaryWithoutADocumentIsRefused(t *testing.T) {
+	t.Parallel()
+	stackOf(t, plainStack) // starts the runtime
+	for name, tt := range map[string]struct {
+		change func(c *config.Config)
+		says   string // empty if the canary is accepted
+	}{
+		"the defaults": {func(*config.Config) {}, ""},
+		"a sink without a collection": {func(c *config.Config) {
+			c.Sinks["idle"] = c.Sinks["search"]
+		}, "idle"},
+		"no deletes": {func(c *config.Config) {
+			c.Sources = map[string]config.Source{"puts": {
+				Kind: "json", Class: config.ClassInt, Options: format.Options{JSON: format.Pointers{ID: "/id", Version: "/v"}},
+			}}
+			c.DefaultSource = ""
+		}, "no source can write and delete"},
+		"another collection": {func(c *config.Config) {
+			c.Collections["news"], c.Canary.Collections = config.Collection{Sink: "idle"}, []string{"news"}
+			c.Sinks["idle"] = c.Sinks["search"]
+		}, ""},
+	} {
+		c := deployable("lull")
+		c.Collections, c.DefaultCollection = map[string]config.Collection{"content": {}}, "content"
+		c.DefaultSink, c.Canary.Every = "search", 15*time.Minute
+		tt.change(c)
+		c.Complete()
+		p := &Props{Config: c}
+		var fs faultList
+		p.checkCanary(&fs)
+		if got := errors.Join(fs...); (got == nil) != (tt.says == "") ||
+			got != nil && !strings.Contains(got.Error(), tt.says) {
+			t.Errorf("%s: got %v, want %q", name, got, tt.says)
 		}
 	}
 }

@@ -2,14 +2,18 @@
 
 package config
 
-import "time"
+import (
+	"maps"
+	"slices"
+	"time"
+)
 
 // Canary sends a synthetic document through each sink by a schedule.
 type Canary struct {
 	// Every is the interval, in whole minutes. The default 0 means that there is no canary.
 	Every time.Duration `json:"every"`
-	// Collections are the collections that the document may go to. By default, it is the first
-	// collection of each sink.
+	// Collections are the collections that the document goes to, and only their sinks have a canary.
+	// By default, each sink has one, and the document goes to the first collection of the sink.
 	Collections []string `json:"collections"`
 }
 
@@ -28,4 +32,17 @@ var canaryRule = Rule{
 			}
 		}
 	},
+}
+
+// Canaries returns the names of the sinks that the canary sends a document through, sorted.
+func (c *Config) Canaries() []string {
+	if c.Canary.Every == 0 {
+		return nil
+	}
+	only := c.Canary.Collections
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(c.Sinks)), func(sink string) bool {
+		return len(only) > 0 && !slices.ContainsFunc(only, func(collection string) bool {
+			return slices.Contains(c.SinksFor(collection), sink)
+		})
+	})
 }

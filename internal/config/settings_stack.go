@@ -156,8 +156,9 @@ var lastSettings = []setting.Setting{
 		"How long receive keeps its messages, for lull replay; 0s to keep none."),
 	setting.Duration("canary.every", 0, day, time.Minute,
 		"How often the function job sends a synthetic document through each sink (docs/canary.md); 0s for never."),
-	setting.List("canary.collections", collectionPattern, collectionShape, "The collections that the document may go to.").
-		Otherwise("the first collection of each sink"),
+	setting.List("canary.collections", collectionPattern, collectionShape, "The collections that the document goes to; only "+
+		"their sinks have a canary.").
+		Otherwise("all sinks, by the first collection of each"),
 	setting.Text("tracing.endpoint", nil, "",
 		"An OpenTelemetry collector that accepts OTLP over HTTP, such as http://localhost:4318.").
 		Otherwise("no tracing"),

@@ -3,6 +3,7 @@
 package alarms
 
 import (
+	"slices"
 	"time"
 
 	"github.com/lullhq/lull/internal/aws/metrics"
@@ -174,7 +175,7 @@ func (s Sink) Alarms() []Alarm {
 		all = append(all, lasting(s.never("enricher-away",
 			"an enricher does not answer, or has too much to do: its documents wait", metrics.Name(journal.EnrichAway)), 2))
 	}
-	if every := c.Canary.Every; every > 0 {
+	if every := c.Canary.Every; slices.Contains(c.Canaries(), s.Name) {
 		canary := s.never("canary", "the canary's document does not go through the sink", metrics.CanaryFailed)
 		// The period is longer than the interval. Otherwise the alarm would go off again at each run.
 		canary.Period = min(max((every*5/4).Truncate(time.Minute), Period), longest)

@@ -14,13 +14,15 @@ import (
 	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/seam/clock"
 	"github.com/lullhq/lull/internal/seam/fanout"
+	"github.com/lullhq/lull/source"
 )
 
 // Document is the id of the canary's document. It differs from doctor's, so that both can run at
 // the same time.
 const Document = "lull-canary"
 
-// Canary sends a document through each sink, once in each run. All fields are required. It is safe
+// Canary sends a document through each sink that [config.Config.Canaries] names, once in each
+// run. All fields are required. It is safe
 // for concurrent use.
 type Canary struct {
 	Stack  operate.API // Forms, the operations of [Trip], and those that keep the state of a job
@@ -78,37 +80,52 @@ func (c Canary) Run(ctx context.Context) []Result {
 	ctx, cancel := c.Clock.Deadline(ctx, c.Budget)
 	defer cancel()
 	forms, err := c.Stack.Forms(ctx)
-	var sinks []string
-	for name := range c.Config.Sinks {
-		sinks = append(sinks, name)
-	}
-	slices.Sort(sinks)
+	sinks := c.Config.Canaries()
 	return fanout.Map(nil, len(sinks), sinks, func(sink string) Result {
 		if err != nil {
 			return Result{Sink: sink, Outcome: Failed, Why: err.Error()}
 		}
-		form, ok := c.form(forms.Forms, sink)
-		if !ok {
-			return Result{
-				Sink: sink, Outcome: Failed,
-				Why: cmp.Or(forms.Why, "no source can write and delete a document of a collection of the sink"),
-			}
+		form, why := formFor(c.Config, forms, sink)
+		if why != "" {
+			return Result{Sink: sink, Outcome: Failed, Why: why}
 		}
 		return c.trip(ctx, sink, form)
 	})
 }
 
-// form returns the first form of a document whose collection goes to the sink.
-func (c Canary) form(forms []operate.Form, sink string) (operate.Form, bool) {
-	i := slices.IndexFunc(forms, func(f operate.Form) bool {
-		only := c.Config.Canary.Collections
-		return f.Deletes && slices.Contains(c.Config.SinksFor(f.Collection), sink) &&
-			(len(only) == 0 || slices.Contains(only, f.Collection))
-	})
-	if i < 0 {
-		return operate.Form{}, false
+// formFor returns the first form of a document whose collection goes to the sink, or why there is
+// none.
+func formFor(c *config.Config, all operate.Forms, sink string) (form operate.Form, why string) {
+	for _, f := range all.Forms {
+		only := c.Canary.Collections
+		if f.Deletes && slices.Contains(c.SinksFor(f.Collection), sink) &&
+			(len(only) == 0 || slices.Contains(only, f.Collection)) {
+			return f, ""
+		}
 	}
-	return forms[i], true
+	why = "no source can write and delete a document of a collection of the sink"
+	if len(all.Forms) == 0 && all.Why != "" {
+		why += ": " + all.Why
+	}
+	return form, why
+}
+
+// Unfit says, for each sink that the canary cannot send a document through, why it cannot. It reads
+// only the settings.
+func Unfit(c *config.Config) (map[string]string, error) {
+	sources, err := source.New(c)
+	if err != nil {
+		return nil, err
+	}
+	o := &operate.Operator{Sources: sources, Config: c, Clock: clock.System{}}
+	forms, err := o.API().Forms(context.Background())
+	unfit := map[string]string{}
+	for _, sink := range c.Canaries() {
+		if _, why := formFor(c, forms, sink); why != "" {
+			unfit[sink] = why
+		}
+	}
+	return unfit, err
 }
 
 func (c Canary) trip(ctx context.Context, sink string, form operate.Form) Result {

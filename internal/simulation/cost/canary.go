@@ -26,8 +26,8 @@ func canary(ctx context.Context, c *config.Config, idle measured) ([]price.Item,
 	if err != nil {
 		return nil, err
 	}
-	sinks, l := float64(len(c.Sinks)), price.USEast1
-	prunes := float64(m.counts.Invocations["prune"]) / sinks
+	sinks, l := float64(len(c.Canaries())), price.USEast1
+	prunes := float64(m.counts.Invocations["prune"]) / float64(len(c.Sinks))
 	event := l.Dollars(m.usage.Plus(idle.usage.Times(-prunes))) / float64(m.counts.Events) * million
 	runs := float64(month / c.Canary.Every)
 	// A round trip waits for two writes, one after the other.
