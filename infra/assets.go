@@ -123,7 +123,7 @@ func (p *Props) programs() (all []names.Program) {
 	if p.Config.SearchableCalls != nil {
 		all = append(all, names.Searchable.Program(""))
 	}
-	if len(works(p.Config)) > 0 {
+	if len(p.works()) > 0 {
 		all = append(all, names.Job.Program(""))
 	}
 	return all

@@ -139,7 +139,7 @@ func (p *Props) checkLimits(fs *faultList) {
 	if p.Config.SearchableCalls != nil {
 		resources += searchableResources
 	}
-	if all := works(p.Config); len(all) > 0 {
+	if all := p.works(); len(all) > 0 {
 		resources += jobResources + workResources*len(all)
 	}
 	if p.Rollout.shifts() {

@@ -3,9 +3,9 @@
 package infra
 
 import (
+	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
@@ -21,20 +21,18 @@ import (
 	"github.com/lullhq/lull/internal/deploy/release"
 )
 
-// work is a kind of scheduled work of the function job.
-type work struct {
-	name   string
+// works are the works of the function job, each with the description of its rule and its rights.
+var works = map[config.Work]struct {
 	says   string
-	every  time.Duration // whole minutes; 0 if the settings do not ask for the work
 	rights func(*Lull) []right
+}{
+	config.WorkCanary: {"lull: sends the canary's document through the sinks", (*Lull).canaryRights},
+	config.WorkVerify: {"lull: compares collections with their sources", (*Lull).verifyRights},
 }
 
-// works lists the works that the settings ask for. If it is empty, the stack has no function job.
-func works(c *config.Config) []work {
-	return slices.DeleteFunc([]work{
-		{lambda.WorkCanary, "lull: sends the canary's document through each sink", c.Canary.Every, (*Lull).canaryRights},
-	}, func(w work) bool { return w.every == 0 })
-}
+// works returns the works that the settings ask for, in a stable order. If it is empty, the stack
+// has no function job.
+func (p *Props) works() []config.Work { return slices.Sorted(maps.Keys(p.Config.Works())) }
 
 // jobResources is the number of resources of the function job, and workResources of each work: a
 // rule and its permission.
@@ -71,14 +69,14 @@ func (l *Lull) newJob(code awslambda.Code) {
 	alias.ConfigureAsyncInvoke(&awslambda.EventInvokeConfigOptions{
 		RetryAttempts: jsii.Number(0), MaxEventAge: seconds(lambda.JobTimeout),
 	})
-	for _, w := range works(p.Config) {
+	for _, w := range p.works() {
 		target := awseventstargets.NewLambdaFunction(alias, &awseventstargets.LambdaFunctionProps{
-			Event:         awsevents.RuleTargetInput_FromObject(map[string]any{"work": w.name}),
+			Event:         awsevents.RuleTargetInput_FromObject(map[string]any{"work": string(w)}),
 			RetryAttempts: jsii.Number(0), MaxEventAge: seconds(lambda.JobTimeout),
 		})
-		awsevents.NewRule(l.Construct, jsii.String("JobRule-"+w.name), &awsevents.RuleProps{
-			RuleName: jsii.String(n.JobRule(w.name)), Description: jsii.String(w.says),
-			Schedule: awsevents.Schedule_Rate(awscdk.Duration_Minutes(jsii.Number(w.every.Minutes()))),
+		awsevents.NewRule(l.Construct, jsii.String("JobRule-"+string(w)), &awsevents.RuleProps{
+			RuleName: jsii.String(n.JobRule(string(w))), Description: jsii.String(works[w].says),
+			Schedule: awsevents.Schedule_Rate(awscdk.Duration_Minutes(jsii.Number(p.Config.Works()[w].Minutes()))),
 			Targets:  &[]awsevents.IRuleTarget{target},
 		})
 	}
@@ -88,11 +86,14 @@ func (l *Lull) newJob(code awslambda.Code) {
 // sink.
 func (l *Lull) jobEnvironment() *map[string]*string {
 	live := every(sinkNames(l.props.Config), func(name string) string { return *l.Sinks[name].Queues.Live.QueueUrl() })
+	bulk := every(sinkNames(l.props.Config), func(name string) string { return *l.Sinks[name].Queues.Bulk.QueueUrl() })
 	return &map[string]*string{
 		lambda.EnvSink:       jsii.String(l.props.Config.DefaultSink),
 		lambda.EnvLogLevel:   jsii.String(l.props.logLevel()),
 		lambda.EnvTable:      l.Table.TableName(),
+		lambda.EnvBucket:     l.Bucket.BucketName(),
 		lambda.EnvLiveQueues: jsii.String(strings.Join(live, ",")),
+		lambda.EnvBulkQueues: jsii.String(strings.Join(bulk, ",")),
 	}
 }
 
@@ -100,8 +101,8 @@ func (l *Lull) jobEnvironment() *map[string]*string {
 // need.
 func (l *Lull) jobRights(logName string) []right {
 	all := l.jobs()
-	for _, w := range works(l.props.Config) {
-		all = append(all, w.rights(l)...)
+	for _, w := range l.props.works() {
+		all = append(all, works[w].rights(l)...)
 	}
 	all = append(all, l.readSinks()...)
 	all = append(all, l.key("UseKey", seals, "dynamodb", "sqs")...)
@@ -118,7 +119,44 @@ func (l *Lull) canaryRights() []right {
 	rows := l.table("CanaryRows", "dynamodb:BatchGetItem")
 	rows.only = map[string]any{"ForAllValues:StringLike": map[string]any{"dynamodb:LeadingKeys": canaryKeys()}}
 	live := l.each(func(s *Sink) []string { return arns(s.Queues.Live) })
-	return []right{rows, {sid: "Publish", actions: []string{"sqs:SendMessage"}, resources: live}}
+	return []right{rows, {sid: "PublishCanary", actions: []string{"sqs:SendMessage"}, resources: live}}
+}
+
+// verifyRights allows job to compare the rows of verified collections with their sinks and their
+// source, and to repair what differs: to touch documents by the bulk queues, and to write what only
+// a direct write can repair.
+func (l *Lull) verifyRights() []right {
+	var queues, domains, resolved, keys []string
+	for _, name := range l.verified() {
+		s := l.Sinks[name]
+		queues = append(queues, arns(s.Queues.Bulk)...)
+		keys = append(keys, s.documents()...)
+		if auth := l.props.Config.Sinks[name].Auth; auth.Kind == config.AuthSigV4 && auth.Service == "es" {
+			arn := l.props.sinkARN(name)
+			domains = append(domains, arn+"/_bulk", arn+"/*/_search", arn+"/*/_refresh")
+			resolved = append(resolved, arn, arn+"/", arn+"/_resolve/index/*")
+		}
+	}
+	repair := l.table("RepairRows", "dynamodb:UpdateItem")
+	repair.only = map[string]any{"ForAllValues:StringLike": map[string]any{
+		"dynamodb:LeadingKeys": append(keys, healthRows+"*"),
+	}}
+	sources := &Sink{lull: l} // the rights of no sink: only those on sources
+	return slices.Concat([]right{
+		l.table("VerifyRows", "dynamodb:BatchGetItem", "dynamodb:Scan"), repair,
+		{sid: "Touch", actions: []string{"sqs:SendMessage"}, resources: queues},
+		{sid: "RepairSink", actions: []string{"es:ESHttpPost"}, resources: domains},
+		{sid: "ResolveSink", actions: []string{"es:ESHttpGet"}, resources: resolved},
+	}, sources.fetchRights(), sources.headerRights())
+}
+
+// verified lists the sinks of the collections that are verified.
+func (l *Lull) verified() []string {
+	return slices.DeleteFunc(sinkNames(l.props.Config), func(sink string) bool {
+		return !slices.ContainsFunc(l.props.Config.Verified(), func(collection string) bool {
+			return slices.Contains(l.props.Config.SinksFor(collection), sink)
+		})
+	})
 }
 
 // readSinks allows reading documents back from the sinks: reading their credentials, or calling the

@@ -16,6 +16,7 @@ import (
 	"github.com/lullhq/lull/internal/deploy/names"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink/opensearch"
+	"github.com/lullhq/lull/source"
 	format "github.com/lullhq/lull/source/json"
 )
 
@@ -53,6 +54,8 @@ func TestJobRunsTheCanaryByItsRule(t *testing.T) {
 		"Timeout": 300.0, "MemorySize": 256.0, "Handler": "bootstrap", "Runtime": "provided.al2023",
 		"Architectures.#0": "arm64", "Environment.Variables.LULL_SINK": "search",
 		"Environment.Variables.LULL_TABLE": "{globaltable work-shards}",
+		"Environment.Variables.LULL_BULK_QUEUE_URLS": "{queue work-archive-bulk},{queue work-hook-bulk}," +
+			"{queue work-search-bulk},{queue work-vectors-bulk}",
 		"Environment.Variables.LULL_LIVE_QUEUE_URLS": "{queue work-archive-live},{queue work-hook-live}," +
 			"{queue work-search-live},{queue work-vectors-live}",
 		"VpcConfig.SubnetIds.#0": "subnet-a", "ReservedConcurrentExecutions": nil,
@@ -89,7 +92,7 @@ func TestJobMayOnlyDoTheCallsOfTheCanary(t *testing.T) {
 	for sid, want := range map[string]string{
 		"CanaryRows":      "dynamodb:BatchGetItem on {globaltable work-shards}",
 		"Jobs":            "dynamodb:UpdateItem on {globaltable work-shards}",
-		"Publish":         "sqs:SendMessage on {queue work-archive-live} {queue work-hook-live} {queue work-search-live} {queue work-vectors-live}",
+		"PublishCanary":   "sqs:SendMessage on {queue work-archive-live} {queue work-hook-live} {queue work-search-live} {queue work-vectors-live}",
 		"ReadSink":        "es:ESHttpPost on " + domain + "/_mget",
 		"ReadCollection":  "aoss:APIAccessAll on arn:${AWS::Partition}:aoss:eu-west-1:${AWS::AccountId}:collection/abcdefghij0123456789",
 		"ReadPassword":    "secretsmanager:GetSecretValue on " + secretARN,
@@ -122,6 +125,71 @@ func TestTheCanaryReadsOnlyItsRows(t *testing.T) {
 	} {
 		if got := allowedBy(only, key); got != want {
 			t.Errorf("%s: got %t, want %t", key, got, want)
+		}
+	}
+}
+
+// verifyProps are for a stack that verifies one of its collections, and has no canary.
+func verifyProps() *Props {
+	c := deployable(verifyStack)
+	c.Sinks = map[string]config.Sink{
+		"search":  {Kind: "opensearch", Index: "lull-{collection}", URL: domainURL, Auth: config.Auth{Kind: config.AuthSigV4}},
+		"archive": {Kind: "opensearch", Index: "lull-{collection}", URL: "https://archive.example.org"},
+	}
+	c.Sources = map[string]config.Source{"cms": {Kind: "native", Class: config.ClassInt, Collections: []string{"content"}, Fetch: &source.Fetch{
+		URL: "https://cms.example.org/{id}", Version: "/version", Headers: source.Headers{SecretARN: fetchARN},
+	}}}
+	c.DefaultSource, c.DefaultSink, c.DefaultCollection = "", "search", "content"
+	c.Collections = map[string]config.Collection{
+		"content": {Verify: &config.Verify{Every: 24 * time.Hour}}, "news": {Sink: "archive"},
+	}
+	c.Complete()
+	return &Props{Config: c, AssetDir: folder + "/dist"}
+}
+
+func TestJobCarriesVerificationsOnByItsRule(t *testing.T) {
+	t.Parallel()
+	s := stackOf(t, verifyStack)
+	s.same(t, "rule", s.named(t, "AWS::Events::Rule", "Name", "heal-job-verify"), map[string]any{
+		"ScheduleExpression": "rate(5 minutes)", "Targets.#0.Input": `{"work":"verify"}`, "Targets.#1": nil,
+	})
+	s.same(t, "alarm", s.named(t, "AWS::CloudWatch::Alarm", "AlarmName", "heal-job-idle"), map[string]any{
+		"Metrics.#0.MetricStat.Period": 720.0,
+	})
+	for _, r := range s.all("AWS::Events::Rule") {
+		if word(r.Properties["Name"]) == "heal-job-canary" {
+			t.Error("there is a rule for a canary, which the settings do not ask for")
+		}
+	}
+}
+
+// The role may touch the rows, the queue and the sink of the verified collection, and no others.
+func TestJobMayOnlyRepairWhatIsVerified(t *testing.T) {
+	t.Parallel()
+	s := stackOf(t, verifyStack)
+	got := map[string]string{}
+	for _, g := range s.grants() {
+		if strings.HasSuffix(g.role, "/JobRole") {
+			got[g.sid] = strings.Join(g.actions, " ") + " on " + strings.Join(g.on, " ") + s.only(g.statement)
+		}
+	}
+	domain := "arn:${AWS::Partition}:es:eu-west-1:${AWS::AccountId}:domain/content"
+	for sid, want := range map[string]string{
+		"VerifyRows": "dynamodb:BatchGetItem dynamodb:Scan on {globaltable heal-shards}",
+		"RepairRows": `dynamodb:UpdateItem on {globaltable heal-shards} only ` +
+			`{"ForAllValues:StringLike":{"dynamodb:LeadingKeys":["content#*","!health#*"]}}`,
+		"Touch":       "sqs:SendMessage on {queue heal-search-bulk}",
+		"RepairSink":  "es:ESHttpPost on " + domain + "/*/_refresh " + domain + "/*/_search " + domain + "/_bulk",
+		"ResolveSink": "es:ESHttpGet on " + domain + " " + domain + "/ " + domain + "/_resolve/index/*",
+		"ReadHeaders": "secretsmanager:GetSecretValue on " + fetchARN,
+	} {
+		if got[sid] != want {
+			t.Errorf("%s: got %s, want %s", sid, got[sid], want)
+		}
+	}
+	for _, sid := range []string{"PublishCanary", "CanaryRows", "ReadPassword"} {
+		if got[sid] != "" {
+			t.Errorf("the role has %s: %s", sid, got[sid])
 		}
 	}
 }

@@ -74,7 +74,7 @@ func NewLull(scope constructs.Construct, id string, props *Props) *Lull {
 	if props.Config.SearchableCalls != nil {
 		l.newSearchable(code[names.Searchable.Program("")])
 	}
-	if len(works(props.Config)) > 0 {
+	if len(props.works()) > 0 {
 		l.newJob(code[names.Job.Program("")])
 	}
 	l.newUpstreams()

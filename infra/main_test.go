@@ -63,6 +63,7 @@ const (
 	searchableStack = "asked"    // plainStack with a URL that says whether a version is searchable
 	privateStack    = "private"  // plainStack with a password, in a network without a way out
 	jobStack        = "work"     // a stack with a canary, and sinks with each kind of credentials
+	verifyStack     = "heal"     // a stack that verifies a collection
 	existingStack   = "existing" // plainStack with a table and a live queue that exist already
 )
 
@@ -112,6 +113,7 @@ var app = sync.OnceValues(func() (map[string]*template, error) {
 		Account: jsii.String("111122223333"), Region: jsii.String("eu-west-1"),
 	}})
 	NewLull(work, "Lull", jobProps(work))
+	NewLull(awscdk.NewStack(a, jsii.String(verifyStack), nil), "Lull", verifyProps())
 	private := awscdk.NewStack(a, jsii.String(privateStack), nil)
 	NewLull(private, "Lull", privateProps(private))
 	state := plainProps()
@@ -127,7 +129,7 @@ var app = sync.OnceValues(func() (map[string]*template, error) {
 	}
 	for _, name := range []string{
 		plainStack, fullStack, serverlessStack, testStack, stateStack, standardStack, existingStack, feedStack,
-		privateStack, searchableStack, jobStack,
+		privateStack, searchableStack, jobStack, verifyStack,
 	} {
 		t := &template{}
 		if err := readJSON(filepath.Join(folder, "out", name+".template.json"), t); err != nil {

@@ -68,6 +68,13 @@ var onlyWhere = map[string]string{
 	"ReadArchive":              "`archive.keep` is set",
 	"Forget":                   "`archive.keep` is set",
 	"ForgetVersions":           "`archive.keep` is set",
+	"CanaryRows":               "`canary.every` is set",
+	"PublishCanary":            "`canary.every` is set",
+	"VerifyRows":               "a collection has `verify`",
+	"RepairRows":               "a collection has `verify`",
+	"Touch":                    "a collection has `verify`",
+	"RepairSink":               "a collection has `verify`, and `auth.kind` is `sigv4`",
+	"ResolveSink":              "a collection has `verify`, and `auth.kind` is `sigv4`",
 	"ReadSink":                 "`auth.kind` is `sigv4`",
 	"ReadCollectionServerless": "`auth.kind` is `sigv4`, `serverless: true`",
 	"ReadDatabase":             "`auth.kind` is `sigv4`, on RDS",
@@ -180,6 +187,8 @@ func lines(t *testing.T, s *template) []line {
 			l.on += ", rows of jobs"
 		} else if l.sid == "CanaryRows" && strings.Contains(s.only(g.statement), "lull-canary") {
 			l.on += ", rows of the canary's document, of jobs and of the sinks' health"
+		} else if l.sid == "RepairRows" && strings.Contains(s.only(g.statement), `"dynamodb:LeadingKeys"`) {
+			l.on += ", rows of the verified collections and of the sinks' health"
 		} else if l.sid == "WriteRows" && strings.Contains(s.only(g.statement), `"dynamodb:LeadingKeys"`) {
 			l.on += ", rows of the sink"
 		} else if g.statement["Condition"] != nil {
@@ -273,7 +282,7 @@ func TestRightsAreThoseOfThePage(t *testing.T) {
 		}
 	}
 	all := slices.Clone(plain)
-	for _, stack := range []string{fullStack, serverlessStack, jobStack} {
+	for _, stack := range []string{fullStack, serverlessStack, jobStack, verifyStack} {
 		for _, l := range lines(t, stackOf(t, stack)) {
 			if slices.Contains(all, l) {
 				continue

@@ -10,18 +10,20 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lullhq/lull/internal/aws/lambda"
 	"github.com/lullhq/lull/internal/aws/lambda/lambdatest"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/sink"
 	_ "github.com/lullhq/lull/sink/builtin"
+	"github.com/lullhq/lull/source"
 	_ "github.com/lullhq/lull/source/builtin"
 )
 
 func TestJobIsWiredFromItsNames(t *testing.T) {
 	t.Parallel()
-	needed := []string{lambda.EnvTable, lambda.EnvLiveQueues}
+	needed := []string{lambda.EnvTable, lambda.EnvBucket, lambda.EnvLiveQueues, lambda.EnvBulkQueues}
 	vars := lambdatest.Environment()
 	maps.DeleteFunc(vars, func(name, _ string) bool {
 		return strings.HasPrefix(name, "LULL_") && !slices.Contains(needed, name)
@@ -30,7 +32,7 @@ func TestJobIsWiredFromItsNames(t *testing.T) {
 	h, err := wireJob(s)
 	works, ok := h.(*lambda.Works)
 	if err != nil || s.Missing() != nil || !ok || works.Limit != lambda.JobTimeout ||
-		works.Do[lambda.WorkCanary] == nil {
+		works.Do[config.WorkCanary] == nil || works.Do[config.WorkVerify] == nil {
 		t.Fatalf("got %+v, %v, missing %v", h, err, s.Missing())
 	}
 	for _, name := range append(needed, "AWS_ACCESS_KEY_ID") {
@@ -63,7 +65,9 @@ func TestACanaryWithoutATableFails(t *testing.T) {
 	account := lambdatest.NewAccount(t)
 	account.Lose(lambdatest.Table)
 	var log bytes.Buffer
-	h, err := wireJob(lambdatest.Setup("job", account.Environment(), &log))
+	s := lambdatest.Setup("job", account.Environment(), &log)
+	s.Config.Canary.Every = 15 * time.Minute
+	h, err := wireJob(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,6 +85,30 @@ func TestACanaryWithoutATableFails(t *testing.T) {
 	}
 	if n := account.Calls("SendMessage"); n != 0 {
 		t.Errorf("%d messages were published", n)
+	}
+}
+
+// A verification without a table fails, and the invocation with it. The alarm job-idle counts that.
+func TestAVerificationWithoutATableFails(t *testing.T) {
+	t.Parallel()
+	account := lambdatest.NewAccount(t)
+	account.Lose(lambdatest.Table)
+	var log bytes.Buffer
+	s := lambdatest.Setup("job", account.Environment(), &log)
+	s.Config.Sources = map[string]config.Source{"cms": {
+		Kind: "native", Class: config.ClassInt, Fetch: &source.Fetch{URL: "https://cms.example.org/{id}", Version: "/version"},
+	}}
+	s.Config.DefaultSource = ""
+	s.Config.Collections = map[string]config.Collection{"content": {Verify: &config.Verify{Every: time.Hour}}}
+	s.Config.Complete()
+	h, err := wireJob(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const says = "table lull-shards or its index waiting does not exist"
+	if answer, err := h.Invoke(t.Context(), []byte(`{"work":"verify"}`)); err == nil || !strings.Contains(err.Error(), says) ||
+		!strings.Contains(log.String(), says) {
+		t.Errorf("got %s, %v:\n%s", answer, err, &log)
 	}
 }
 

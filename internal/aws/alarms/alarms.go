@@ -3,6 +3,7 @@
 package alarms
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -208,9 +209,9 @@ func OfStack(c *config.Config) []Alarm {
 		},
 		Statistic: "Sum", Period: Period, Periods: 3, Threshold: 1,
 	}}
-	if every := c.Canary.Every; every > 0 {
+	if works := slices.Collect(maps.Values(c.Works())); len(works) > 0 {
 		all = append(all, idle("job-idle", "two runs of the function job in a row are missing, or failed",
-			OnJob("Invocations", c), OnJob("Errors", c), every))
+			OnJob("Invocations", c), OnJob("Errors", c), slices.Min(works)))
 	}
 	return all
 }

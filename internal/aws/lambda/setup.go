@@ -39,7 +39,8 @@ const (
 	// EnvLiveQueues has the URLs of the live queues of all sinks, in the order of the sinks' names and
 	// separated by commas.
 	EnvLiveQueues = "LULL_LIVE_QUEUE_URLS"
-	EnvLogLevel   = "LULL_LOG_LEVEL" // DEBUG, INFO, WARN or ERROR; INFO if the variable is missing
+	EnvBulkQueues = "LULL_BULK_QUEUE_URLS" // as EnvLiveQueues, of the bulk queues
+	EnvLogLevel   = "LULL_LOG_LEVEL"       // DEBUG, INFO, WARN or ERROR; INFO if the variable is missing
 	// EnvSenders contains the ids that [Setup.Senders] returns, separated by commas (ADR 0057).
 	EnvSenders = "LULL_SENDERS"
 	// EnvSettings contains the settings as JSON. A stack that is created from the template of a
@@ -56,9 +57,6 @@ const SearchableTimeout = 28 * time.Second
 
 // JobTimeout is the time-out of the function job.
 const JobTimeout = 5 * time.Minute
-
-// WorkCanary is the work of the function job that runs the canary.
-const WorkCanary = "canary"
 
 // SettingsFile is the name of the settings file in the folder of a function's binary.
 const SettingsFile = "config.json"

@@ -10,13 +10,14 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/lullhq/lull/internal/aws/metrics"
+	"github.com/lullhq/lull/internal/config"
 )
 
 // Works is the handler of the function job. Each of its EventBridge rules sends the name of the
 // work to do, as {"work": "canary"}.
 type Works struct {
 	// Do has the works, by name. A work stops before its context ends.
-	Do      map[string]func(ctx context.Context) error
+	Do      map[config.Work]func(ctx context.Context) error
 	Limit   time.Duration // the function's time-out
 	Journal *Journal
 }
@@ -30,7 +31,7 @@ const workMargin = 10 * time.Second
 func (w *Works) Invoke(ctx context.Context, event []byte) (out []byte, err error) {
 	defer w.Journal.finish(ctx)
 	name := gjson.GetBytes(event, "work").String()
-	do := w.Do[name]
+	do := w.Do[config.Work(name)]
 	if do == nil {
 		w.Journal.Count(metrics.InvalidEvents, 1)
 		w.Journal.Log.Error("the event names no work of this function", "work", cut(name))

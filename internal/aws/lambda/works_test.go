@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/aws/metrics"
+	"github.com/lullhq/lull/internal/config"
 )
 
 func TestTheEventNamesTheWork(t *testing.T) {
@@ -35,7 +36,7 @@ func TestTheEventNamesTheWork(t *testing.T) {
 			t.Parallel()
 			j, out := newJournal()
 			did := ""
-			w := Works{Limit: time.Minute, Journal: j, Do: map[string]func(context.Context) error{
+			w := Works{Limit: time.Minute, Journal: j, Do: map[config.Work]func(context.Context) error{
 				"canary": func(ctx context.Context) error {
 					if end, ok := ctx.Deadline(); !ok || time.Until(end) > time.Minute-workMargin {
 						t.Error("the work has no time left to store its progress")

@@ -42,7 +42,7 @@ var folders = []struct{ name, imports string }{
 		"internal/shard setting internal/terminal internal/seam event source sink internal/config internal/pipeline " +
 			"internal/operator internal/deploy",
 	},
-	{"functions", "internal/seam source sink internal/pipeline internal/operator internal/aws"},
+	{"functions", "internal/seam source sink internal/config internal/pipeline internal/operator internal/aws"},
 	{
 		"internal/simulation",
 		"internal/shard internal/terminal internal/seam event source sink internal/config internal/pipeline internal/fault " +

@@ -171,7 +171,7 @@ func bill(ctx context.Context, c *config.Config, load Load, idle measured, polle
 	if err != nil {
 		return b, err
 	}
-	b.Items = slices.Concat(b.Items, standing(c, load, pollers), sent, []price.Item{
+	b.Items = slices.Concat(b.Items, standing(c, load, pollers), sent, verified(c, load), []price.Item{
 		price.NewItem("CloudWatch", "GB of logs", logs/gigabyte, l.LogGB, 1),
 		price.NewItem("CloudWatch", "GB of logs kept a month", logs/gigabyte, l.LogStored, 1),
 		price.NewItem("CloudWatch", "custom metrics", names, l.Metric, 1),

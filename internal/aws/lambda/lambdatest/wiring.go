@@ -21,10 +21,10 @@ func Environment() map[string]string {
 		lambda.EnvSink:      "search", lambda.EnvTable: "lull-shards", lambda.EnvBucket: "lull-123456789012-eu-west-1",
 		lambda.EnvLiveQueue: queues + "live", lambda.EnvBulkQueue: queues + "bulk", lambda.EnvDeadQueue: queues +
 			"dead",
-		lambda.EnvLiveQueues: queues + "live",
-		lambda.EnvSenders:    "AROARECEIVE,AROAINDEX,123456789012",
-		lambda.EnvExpress:    "arn:aws:states:eu-west-1:123456789012:stateMachine:lull-search-express",
-		lambda.EnvStandard:   "arn:aws:states:eu-west-1:123456789012:stateMachine:lull-search-standard",
+		lambda.EnvLiveQueues: queues + "live", lambda.EnvBulkQueues: queues + "bulk",
+		lambda.EnvSenders:  "AROARECEIVE,AROAINDEX,123456789012",
+		lambda.EnvExpress:  "arn:aws:states:eu-west-1:123456789012:stateMachine:lull-search-express",
+		lambda.EnvStandard: "arn:aws:states:eu-west-1:123456789012:stateMachine:lull-search-standard",
 	}
 }
 
