@@ -14,7 +14,7 @@ import (
 	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// Broker is the source of the messages.
+// Broker is the upstream: the source of the messages.
 type Broker interface {
 	// Open connects and begins to consume. Some errors need an operator, such as wrong credentials
 	// or a missing queue. These are permanent in package backoff, and say what to do.
@@ -42,7 +42,29 @@ type Session interface {
 	Close()
 }
 
-// ErrNoPark says that there is no queue for parked messages.
+// Ended is the error of a session, or of Open, after which the bridge must not connect again. Err
+// says why. It is nil if all messages were delivered and confirmed.
+type Ended struct{ Err error }
+
+// Error implements error.
+func (e *Ended) Error() string {
+	if e.Err == nil {
+		return "all messages were sent"
+	}
+	return e.Err.Error()
+}
+
+// Unwrap returns Err.
+func (e *Ended) Unwrap() error { return e.Err }
+
+// Reporter is a Broker that says more about the upstream than its messages do.
+type Reporter interface {
+	// Report returns facts for the log and for the health, and what is wrong, or "". It does not
+	// wait.
+	Report() (facts []slog.Attr, problem string)
+}
+
+// ErrNoPark says that there is no queue for parked messages. An error that wraps it says what to do.
 var ErrNoPark = errors.New("no queue to park messages in")
 
 // Payloads stores bodies that are too large for the queue.
@@ -101,9 +123,10 @@ const (
 // retry is the back-off for connections and calls. In the meantime the broker keeps the messages.
 var retry = backoff.Policy{Min: time.Second, Max: 30 * time.Second}
 
-// Run moves messages until ctx ends. After that it still moves the messages that were already
-// delivered, for at most Drain. It returns an error if an operator must fix the connection before
-// the bridge has connected once. All other errors are logged and retried.
+// Run moves messages until ctx ends, or the upstream says with [Ended] that it must stop. After ctx
+// ended, it still moves the messages that were already delivered, for at most Drain. It returns an
+// error if an operator must fix the connection before the bridge has connected once, and the error
+// of Ended. All other errors are logged and retried.
 func (b *Bridge) Run(ctx context.Context) error {
 	ticking, stop := context.WithCancel(ctx)
 	var ticks sync.WaitGroup
@@ -132,9 +155,12 @@ func (b *Bridge) Run(ctx context.Context) error {
 				try = 0
 			}
 		}
+		var ended *Ended
 		switch {
 		case ctx.Err() != nil:
 			return nil
+		case errors.As(err, &ended):
+			return ended.Err
 		case !before && backoff.Final(err):
 			return err
 		}

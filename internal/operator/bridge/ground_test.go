@@ -45,9 +45,16 @@ func newGround(t testing.TB, bodies ...string) *ground {
 	g := &ground{t: t, accepted: map[string]int{}, prefetch: 1000, parks: true}
 	for _, b := range bodies {
 		g.waiting = append(g.waiting,
-			bridge.Message{Body: []byte(b), RoutingKey: "guide.major", ContentType: "application/json"})
+			bridge.Message{Body: []byte(b), Form: form, About: []any{"routing_key", "guide.major"}})
 	}
 	return g
+}
+
+// form adds an attribute to a message.
+func form(body []byte) queue.Outgoing {
+	return queue.Outgoing{
+		Body: string(body), Attributes: map[string]queue.Attribute{"routing_key": queue.Text("guide.major")},
+	}
 }
 
 func (g *ground) options() bridge.Options {

@@ -18,18 +18,18 @@ import (
 // moving is a message that is being sent.
 type moving struct {
 	Message
-	as    Message // the message to send: its body may be a reference
-	part  int     // the part that it is sent to
-	never error   // why it can be sent to no part
-	err   error   // the error of the last try
-	alone bool    // err is about this message alone, because no other was in its call
+	body  []byte // the body to send: Body, or a reference to it
+	part  int    // the part that it is sent to
+	never error  // why it can be sent to no part
+	err   error  // the error of the last try
+	alone bool   // err is about this message alone, because no other was in its call
 }
 
 // move sends messages until each is confirmed, parked or held, or ctx ends.
 func (b *Bridge) move(ctx context.Context, s Session, batch []Message) {
 	left := make([]*moving, len(batch))
 	for i, m := range batch {
-		left[i] = &moving{Message: m, as: m, part: 1}
+		left[i] = &moving{Message: m, body: m.Body, part: 1}
 		b.assign(left[i])
 	}
 	for try := 0; ; try++ {
@@ -65,11 +65,14 @@ func (b *Bridge) assign(m *moving) {
 	if b.o.PartOf == nil {
 		return
 	}
-	part, err := b.o.PartOf(b.outgoing(&m.Message))
+	part, err := b.o.PartOf(b.outgoing(m, m.Body))
 	if m.part = part; err != nil {
 		m.never = fmt.Errorf("%w: %w", queue.ErrContent, err)
 	}
 }
+
+// maxText bounds an error in the log, in bytes.
+const maxText = 1024
 
 // brief returns an error as one short line for the log. The error of a whole call may name every
 // message.
@@ -132,7 +135,7 @@ func (b *Bridge) call(ctx context.Context, s Session, together []*moving) {
 // Payloads, and a reference replaces it. Each try calls fit again, because keeping a copy of each
 // waiting body would double the memory.
 func (b *Bridge) fit(ctx context.Context, m *moving) (queue.Outgoing, error) {
-	out := b.outgoing(&m.as)
+	out := b.outgoing(m, m.body)
 	if m.never != nil {
 		return out, m.never
 	}
@@ -144,13 +147,13 @@ func (b *Bridge) fit(ctx context.Context, m *moving) (queue.Outgoing, error) {
 	if err != nil {
 		return out, err
 	}
-	m.as.Body = reference(bucket, key)
-	out = b.outgoing(&m.as)
+	m.body = reference(bucket, key)
+	out = b.outgoing(m, m.body)
 	return out, out.Refusal()
 }
 
-func (b *Bridge) outgoing(m *Message) queue.Outgoing {
-	out := m.outgoing()
+func (b *Bridge) outgoing(m *moving, body []byte) queue.Outgoing {
+	out := m.outgoing(body)
 	feed.Mark(&out, b.o.Source, b.o.Group)
 	return out
 }
@@ -174,14 +177,12 @@ func (b *Bridge) ended(ctx context.Context, s Session, m *moving) bool {
 		return false
 	}
 	why := brief(m.err)
-	what := []any{
-		"message", text(m.ID), "routing_key", text(m.RoutingKey), "bytes", len(m.Body), "reason", why,
-	}
+	what := append(slices.Clone(m.About), "bytes", len(m.Body), "reason", why)
 	switch err := s.Park(ctx, m.Message, why); {
 	case errors.Is(err, ErrNoPark):
-		b.o.Log.Error("held: lull's queue refuses this message for good; it stays unconfirmed at the broker. "+
-			"Start the bridge with a queue to park such messages in (--park)", what...)
-		b.status.done(m.Message, &b.status.held)
+		b.o.Log.Error("held: lull's queue refuses this message for good; it stays unconfirmed at the upstream",
+			append(what, "fix", brief(err))...)
+		b.status.hold(m.Message, err)
 		return true
 	case err != nil:
 		m.err = err

@@ -5,6 +5,7 @@ package bridge
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"maps"
 	"net/http"
 	"sync"
@@ -29,6 +30,10 @@ type Health struct {
 	Parts       map[int]int `json:"parts,omitempty"`
 	Unconfirmed int         `json:"unconfirmed"` // messages that the broker keeps for this bridge now
 	Held        int         `json:"held"`        // unconfirmed messages that can be neither sent nor parked
+	// Upstream are the facts of a [Reporter].
+	Upstream map[string]any `json:"upstream,omitempty"`
+
+	facts []slog.Attr
 }
 
 // patience is how long a message may stay unconfirmed before the bridge is unhealthy.
@@ -41,6 +46,7 @@ type status struct {
 	lost      time.Time            // when the last session ended
 	waiting   map[uint64]time.Time // when each unconfirmed message of the session was received, by tag
 	held      int
+	fix       error // how messages need not be held
 	parts     map[int]int
 }
 
@@ -94,12 +100,34 @@ func (s *status) done(m Message, counted *int) {
 	delete(s.waiting, m.Tag)
 }
 
+// hold counts a message that can be neither sent nor parked.
+func (s *status) hold(m Message, fix error) {
+	s.done(m, &s.held)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fix = fix
+}
+
 // Health returns the current state. It may be called at any time.
 func (b *Bridge) Health() Health {
 	s, now := &b.status, b.o.Clock.Now()
+	var facts []slog.Attr
+	var problem string
+	if r, ok := b.o.Broker.(Reporter); ok {
+		facts, problem = r.Report()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h := Health{Counts: s.count, Parts: maps.Clone(s.parts), Unconfirmed: len(s.waiting) + s.held, Held: s.held}
+	h := Health{
+		Counts: s.count, Parts: maps.Clone(s.parts), Unconfirmed: len(s.waiting) + s.held, Held: s.held,
+		Problem: problem, facts: facts,
+	}
+	for _, f := range facts {
+		if h.Upstream == nil {
+			h.Upstream = map[string]any{}
+		}
+		h.Upstream[f.Key] = f.Value.Any()
+	}
 	for _, since := range s.waiting {
 		if now.Sub(since) > patience {
 			h.Problem = "lull's queue has not accepted a message for more than " + patience.String() +
@@ -107,7 +135,7 @@ func (b *Bridge) Health() Health {
 		}
 	}
 	if s.held > 0 {
-		h.Problem = "messages are held that lull's queue refuses for good: start the bridge with --park"
+		h.Problem = "messages are held that lull's queue refuses for good: " + s.fix.Error()
 	}
 	if !s.connected {
 		h.Problem = "the bridge does not consume: the log has the reason"
@@ -136,6 +164,9 @@ func (b *Bridge) minutes(ctx context.Context) {
 		more := []any{"unconfirmed", h.Unconfirmed, "held", h.Held, "problem", h.Problem}
 		if h.Parts != nil {
 			more = append(more, "parts", h.Parts)
+		}
+		for _, f := range h.facts {
+			more = append(more, f)
 		}
 		b.line("bridging", h.Counts, more...)
 	}

@@ -75,6 +75,9 @@ func (b Broker) Open(ctx context.Context) (bridge.Session, error) {
 	return s, nil
 }
 
+// errNoPark says how to park messages.
+var errNoPark = fmt.Errorf("%w: start the bridge with a queue to park such messages in (--park)", bridge.ErrNoPark)
+
 type session struct {
 	conn     *amqp.Connection
 	consumer *amqp.Channel
@@ -196,12 +199,8 @@ func (s *session) watch(closed <-chan *amqp.Error, cancelled <-chan string) {
 func (s *session) hand(deliveries <-chan amqp.Delivery) {
 	defer close(s.messages)
 	for d := range deliveries {
-		m := bridge.Message{
-			Tag: d.DeliveryTag, Body: d.Body, Exchange: d.Exchange, RoutingKey: d.RoutingKey, Type: d.Type,
-			ContentType: d.ContentType, ID: d.MessageId, Headers: d.Headers, Original: &d,
-		}
 		select {
-		case s.messages <- m:
+		case s.messages <- delivery{&d}.message():
 		case <-s.done:
 			return // the broker delivers this message again
 		}
@@ -246,7 +245,7 @@ func (s *session) Close() {
 // the queue has it. Headers say where it came from, and why it is parked.
 func (s *session) Park(ctx context.Context, m bridge.Message, why string) error {
 	if s.park == "" {
-		return bridge.ErrNoPark
+		return errNoPark
 	}
 	d, _ := m.Original.(*amqp.Delivery)
 	if d == nil {

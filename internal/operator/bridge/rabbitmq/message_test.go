@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package bridge
+package rabbitmq
 
 import (
 	"strings"
 	"testing"
+
+	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/lullhq/lull/event"
 )
@@ -13,30 +15,30 @@ func TestEveryBodyArrivesAsItWas(t *testing.T) {
 	t.Parallel()
 	const run, beat = "01KAH3Z0QZ4M7N9P0R1S2T3V4W", "application/x-heartbeat"
 	for name, tt := range map[string]struct {
-		m       Message
+		m       amqp.Delivery
 		as      bool // the body is sent unchanged
 		invalid string
 		skip    bool
 	}{
-		"JSON":                {m: Message{Body: []byte(`{"a":"ä"}`)}, as: true},
-		"not JSON":            {m: Message{Body: []byte(`hello`)}, as: true, invalid: "not JSON"},
-		"empty":               {m: Message{}, invalid: "empty"},
-		"not UTF-8":           {m: Message{Body: []byte{'"', 0xff, '"'}}, invalid: "UTF-8"},
-		"a control character": {m: Message{Body: []byte("{\"a\":\x01}")}, invalid: "not JSON"},
-		"U+FFFE":              {m: Message{Body: []byte("{\"a\":\"\ufffe\"}")}},
-		"resync run":          {m: Message{Body: []byte(`{"a":1}`), Headers: map[string]any{"resyncrun": run}}},
-		"heartbeat":           {m: Message{Body: []byte(`{}`), ContentType: beat}, as: true, skip: true},
-		"heartbeat, empty":    {m: Message{ContentType: beat}, skip: true},
+		"JSON":                {m: amqp.Delivery{Body: []byte(`{"a":"ä"}`)}, as: true},
+		"not JSON":            {m: amqp.Delivery{Body: []byte(`hello`)}, as: true, invalid: "not JSON"},
+		"empty":               {m: amqp.Delivery{}, invalid: "empty"},
+		"not UTF-8":           {m: amqp.Delivery{Body: []byte{'"', 0xff, '"'}}, invalid: "UTF-8"},
+		"a control character": {m: amqp.Delivery{Body: []byte("{\"a\":\x01}")}, invalid: "not JSON"},
+		"U+FFFE":              {m: amqp.Delivery{Body: []byte("{\"a\":\"\ufffe\"}")}},
+		"resync run":          {m: amqp.Delivery{Body: []byte(`{"a":1}`), Headers: amqp.Table{"resyncrun": run}}},
+		"heartbeat":           {m: amqp.Delivery{Body: []byte(`{}`), ContentType: beat}, as: true, skip: true},
+		"heartbeat, empty":    {m: amqp.Delivery{ContentType: beat}, skip: true},
 		"headers for properties": {
-			m: Message{
-				Body: []byte(`{}`), Headers: map[string]any{"routing_key": "guide.major", "event_type": int32(7)},
+			m: amqp.Delivery{
+				Body: []byte(`{}`), Headers: amqp.Table{"routing_key": "guide.major", "event_type": int32(7)},
 			},
 			as: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			out := tt.m.outgoing()
+			out := delivery{&tt.m}.outgoing(tt.m.Body)
 			if !plain([]byte(out.Body)) || out.Refusal() != nil {
 				t.Errorf("SQS would refuse the body %q", out.Body)
 			}
@@ -62,7 +64,7 @@ func TestEveryBodyArrivesAsItWas(t *testing.T) {
 			if want, _ := tt.m.Headers["resyncrun"].(string); got[0].Meta.Run != want {
 				t.Errorf("got run %q", got[0].Meta.Run)
 			}
-			if want := tt.m.header("routing_key"); got[0].Meta.RoutingKey != want || got[0].Meta.Type != "" {
+			if want := (delivery{&tt.m}).header("routing_key"); got[0].Meta.RoutingKey != want || got[0].Meta.Type != "" {
 				t.Errorf("got %+v", got[0].Meta)
 			}
 		})
@@ -72,20 +74,20 @@ func TestEveryBodyArrivesAsItWas(t *testing.T) {
 // Senders choose properties and headers, but cannot set lull's own attributes.
 func TestPropertiesAreWhatEveryQueueTakes(t *testing.T) {
 	t.Parallel()
-	m := Message{
+	m := amqp.Delivery{
 		Body: []byte(
-			`{}`), Exchange: "published_documents", RoutingKey: "guide.\x00\x1b[31m\ufffe", Type: "links", ID: "m-1",
-		ContentType: strings.Repeat("ü", 5000), Headers: map[string]any{
+			`{}`), Exchange: "published_documents", RoutingKey: "guide.\x00\x1b[31m\ufffe", Type: "links", MessageId: "m-1",
+		ContentType: strings.Repeat("ü", 5000), Headers: amqp.Table{
 			"lull-event": "3", "lull-first-sent": "1", "lull-letter": "x", "lull-source": "other", "lull-group": "g",
 			"more":        "x",
 			"traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
 		},
 	}
-	out := m.outgoing()
+	out := delivery{&m}.outgoing(m.Body)
 	want := map[string]string{
 		"exchange": "published_documents", "routing_key": "guide.\ufffd\ufffd[31m\ufffd", "event_type": "links",
 		"message_id":   "m-1",
-		"content_type": strings.Repeat("ü", maxText/2), "traceparent": m.header("traceparent"),
+		"content_type": strings.Repeat("ü", maxText/2), "traceparent": delivery{&m}.header("traceparent"),
 	}
 	for name, value := range want {
 		if got := out.Attributes[name]; got.String != value || got.Type != "String" {
