@@ -26,6 +26,7 @@ require (
 	github.com/chromedp/chromedp v0.22.1
 	github.com/cockroachdb/datadriven v1.0.3
 	github.com/goccy/go-yaml v1.19.0
+	github.com/jackc/pglogrepl v0.0.0-20251213150135-2e8d0df862c1
 	github.com/jackc/pgx/v5 v5.9.2
 	github.com/klauspost/compress v1.18.7
 	github.com/oklog/ulid/v2 v2.1.1
@@ -45,6 +46,8 @@ require (
 	mvdan.cc/sh/v3 v3.12.0
 	pgregory.net/rapid v1.3.0
 )
+
+require github.com/jackc/pgio v1.0.0 // indirect
 
 require (
 	cloud.google.com/go/compute/metadata v0.3.0 // indirect

@@ -64,7 +64,8 @@ type Reporter interface {
 	Report() (facts []slog.Attr, problem string)
 }
 
-// ErrNoPark says that there is no queue for parked messages. An error that wraps it says what to do.
+// ErrNoPark says that there is no queue for parked messages. An error that wraps it says what to
+// do.
 var ErrNoPark = errors.New("no queue to park messages in")
 
 // Payloads stores bodies that are too large for the queue.
@@ -80,15 +81,16 @@ type Options struct {
 	// Send sends messages to lull's queue, in the stack of a part. It returns errors like
 	// [queue.Queue]: if an error is nil, the queue has stored that message.
 	Send func(ctx context.Context, part int, out []queue.Outgoing) []error
-	// Parts is the number of parts, each with a queue of its own; 0 for one. PartOf returns the part
-	// of a message, whose body is whole. It is nil for a single part. An error says why the message
-	// can be sent to no part.
+	// Parts is the number of parts, each with a queue of its own; 0 for one. PartOf returns the
+	// part of a message, whose body is whole. It is nil for a single part. An error says why the
+	// message can be sent to no part.
 	Parts    int
 	PartOf   func(out queue.Outgoing) (part int, err error)
 	Payloads Payloads // nil for none
 	// Source and Group are the attributes lull-source and lull-group, empty for none.
 	Source, Group string
-	// Drain is how long a bridge that must stop may still send messages that were already delivered.
+	// Drain is how long a bridge that must stop may still send messages that were already
+	// delivered.
 	Drain time.Duration
 	Clock clock.Clock
 	Log   *slog.Logger

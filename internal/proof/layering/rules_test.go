@@ -27,7 +27,7 @@ var (
 	bolt  = []string{"go.etcd.io/bbolt"}
 	heavy = []string{
 		"github.com/blevesearch", "github.com/spf13", "github.com/goccy/go-yaml", "github.com/rabbitmq",
-		"go.yaml.in/yaml", "gopkg.in/yaml.v2", "gopkg.in/yaml.v3",
+		"github.com/jackc/pglogrepl", "go.yaml.in/yaml", "gopkg.in/yaml.v2", "gopkg.in/yaml.v3",
 	}
 	testOnly = []string{
 		"testing", "go.uber.org/goleak", "pgregory.net/rapid", "github.com/anishathalye/porcupine",
@@ -53,6 +53,7 @@ var rules = []rule{
 		},
 		but: append([]string{
 			"internal/config/yamlfile", "internal/deploy/release", "internal/operator/bridge/rabbitmq",
+			"internal/operator/bridge/postgres",
 		}, below(kinds)...),
 		forbid: slices.Concat(aws, cdk, heavy, bolt, testOnly),
 	},
