@@ -5,14 +5,11 @@ package command
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"math"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
@@ -25,7 +22,6 @@ import (
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/deploy/names"
 	"github.com/lullhq/lull/internal/operator/bridge"
-	"github.com/lullhq/lull/internal/operator/bridge/rabbitmq"
 	"github.com/lullhq/lull/internal/operator/feed"
 	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/seam/clock"
@@ -34,87 +30,44 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// rabbitEnv names the variable with the address of RabbitMQ. The address contains a password, and
-// every process of the machine can read a command line.
-const rabbitEnv = "LULL_RABBITMQ_URL"
-
 // sendTimeout bounds a call to SQS. It is long, because the bridge may run outside AWS on a slow
 // line.
 const sendTimeout = 20 * time.Second
 
-// maxPrefetch is the limit of AMQP.
-const maxPrefetch = 65535
+func bridgeCommand(std *streams, t *target) *cobra.Command {
+	return parent(&cobra.Command{
+		Use: "bridge", Short: "Move messages from another system into lull's queue",
+	}, bridgeRabbitMQ(std, t), bridgePostgres(std, t))
+}
 
-type bridgeFlags struct {
-	url, queue, park, ca  string
+// sending is where a bridge sends its messages, and how it is watched.
+type sending struct {
 	to, lane, payload     string
 	source, group, listen string
-	prefetch              int
 	drain                 time.Duration
 	bucket, prefix        string
 }
 
-func bridgeCommand(std *streams, t *target) *cobra.Command {
-	return parent(&cobra.Command{
-		Use: "bridge", Short: "Move messages from a broker into lull's queue",
-	}, bridgeRabbitMQ(std, t))
-}
+func newSending() sending { return sending{drain: 20 * time.Second} }
 
-func bridgeRabbitMQ(std *streams, t *target) *cobra.Command {
-	f := bridgeFlags{prefetch: 100, drain: 20 * time.Second}
-	return define(&cobra.Command{
-		Use: "rabbitmq --queue NAME", Short: "Consume from a queue of RabbitMQ", Args: cobra.NoArgs,
-		Long: "Consumes from a queue of RabbitMQ and sends each message to lull: to a 'lull dev', with --aws to the " +
-			"live queue of a deployed sink, or to the queue whose URL --to names. RabbitMQ gets its acknowledgement " +
-			"only once the queue has accepted the message. If either side is killed, nothing is lost. A message may " +
-			"be sent twice: lull recognises the duplicate.\n\n" +
-			"Give the address with its password in the environment variable " + rabbitEnv + ": other users of the " +
-			"machine may read a command line. The bridge declares nothing: the queue must exist.\n\nSQS accepts at " +
-			"most 1 MiB. With --payload, a larger body goes to S3, and its message refers to it. A message that SQS " +
-			"always refuses goes to the queue of --park. Without --park it stays unacknowledged, and the log names it.\n\n" +
-			"It logs a line a minute. After SIGTERM or Ctrl-C it still sends the messages that were delivered, for at " +
-			"most --drain.",
-		RunE: func(c *cobra.Command, _ []string) error { return runBridge(c.Context(), std, t, &f) },
-	}, ends{
-		exitOK:     "SIGTERM or Ctrl-C ended it",
-		exitFailed: "RabbitMQ refused the user, the queue does not exist, or the address of --listen is in use",
-		exitUsage:  "usage or settings: nothing was consumed",
-	},
-		flag("url", &f.url, "`ADDRESS` of RabbitMQ, amqp://USER:PASSWORD@HOST:PORT/VHOST or amqps://...; "+
-			"without it the variable "+rabbitEnv),
-		flag("queue", &f.queue, "`NAME` of the queue to consume from", needed("name the queue to consume from")),
-		flag("park", &f.park, "`NAME` of a queue of the same virtual host for messages that SQS always refuses"),
-		flag("ca", &f.ca, "`FILE` of certificates (PEM) that amqps:// trusts; without it the system's certificates"),
+// options are the flags that every bridge has.
+func (f *sending) options() []option {
+	return []option{
 		flag("to", &f.to, "with --aws: the `SINK` whose live queue gets the messages, without it the "+
 			"default sink; or the URL of an SQS queue, which needs no settings"),
-		laneFlag(&f.lane, "`LANE`, live or bulk; without it live"),
 		flag("payload", &f.payload, "`s3://BUCKET/PREFIX` for bodies that are too large for SQS; payload.allow "+
 			"of the source must list it"),
 		flag("source", &f.source, "`NAME` of the source that decodes the messages (the attribute lull-source)"),
-		flag("prefetch", &f.prefetch, "how many messages may be unconfirmed; at most so many are in memory",
-			between(&f.prefetch, 1, maxPrefetch, fmt.Sprintf("1 to %d", maxPrefetch))),
 		flag("drain", &f.drain, "how long to send the messages that were delivered, after SIGTERM or Ctrl-C",
 			between(&f.drain, 0, math.MaxInt64, "0 or more")),
 		flag("listen", &f.listen, "`ADDR` on this machine that answers /healthz, such as 127.0.0.1:7072; "+
 			"without it nothing listens"),
 		groupFlag(&f.group),
-	)
+	}
 }
 
 // check checks the flags without calling any service.
-func (f *bridgeFlags) check(t *target) error {
-	f.url = cmp.Or(f.url, os.Getenv(rabbitEnv))
-	u, err := url.Parse(f.url)
-	switch {
-	case f.url == "":
-		return usagef("--url: give the address of RabbitMQ, or set %s", rabbitEnv)
-	case err != nil || u.Host == "" || u.Scheme != "amqp" && u.Scheme != "amqps":
-		return usagef("--url %s: want an address such as amqps://USER:PASSWORD@HOST:5671/VHOST", operate.Shown(f.url))
-	case f.ca != "" && u.Scheme != "amqps":
-		return usagef("--ca: only amqps:// has certificates")
-	case f.park == f.queue:
-		return usagef("--park %s: name another queue than --queue, or RabbitMQ delivers parked messages again", f.park)
-	}
+func (f *sending) check(t *target) error {
 	if f.payload != "" {
 		u, err := url.Parse(f.payload)
 		if err != nil || u.Scheme != "s3" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
@@ -136,32 +89,26 @@ func (f *bridgeFlags) check(t *target) error {
 }
 
 // direct reports whether --to is the URL of a queue.
-func (f *bridgeFlags) direct() bool { return strings.Contains(f.to, "://") }
+func (f *sending) direct() bool { return strings.Contains(f.to, "://") }
 
-func runBridge(ctx context.Context, std *streams, t *target, f *bridgeFlags) error {
-	if err := f.check(t); err != nil {
-		return err
+// bridge returns the options of a bridge that is not connected to a queue yet. The log names where
+// its messages are from.
+func (f *sending) bridge(std *streams, from string) bridge.Options {
+	return bridge.Options{
+		Source: f.source, Group: f.group, Drain: f.drain, Clock: clock.System{}, Log: logger(std).With("from", from),
 	}
-	trust, err := f.trust()
-	if err != nil {
-		return usage(err)
-	}
-	o := bridge.Options{
-		Broker: rabbitmq.Broker{URL: f.url, Queue: f.queue, Park: f.park, Prefetch: f.prefetch, TLS: trust},
-		Source: f.source, Group: f.group, Drain: f.drain, Clock: clock.System{},
-		Log: logger(std).With("from", f.queue),
-	}
-	done := func() {}
+}
+
+// open connects a bridge to its queue. The caller calls done after the bridge has ended.
+func (f *sending) open(ctx context.Context, t *target, o *bridge.Options) (done func(), err error) {
 	if t.stack || f.direct() {
-		err = bridgeToQueue(ctx, t, f, &o)
-	} else {
-		done, err = bridgeToDev(ctx, t, f, &o)
+		return func() {}, bridgeToQueue(ctx, t, f, o)
 	}
-	if err != nil {
-		return err
-	}
-	defer done()
-	b := bridge.New(o)
+	return bridgeToDev(ctx, t, f, o)
+}
+
+// serve runs a bridge, and answers /healthz if the flags say so.
+func (f *sending) serve(ctx context.Context, b *bridge.Bridge) error {
 	if f.listen != "" {
 		l, err := listenHere(ctx, f.listen)
 		if err != nil {
@@ -184,22 +131,6 @@ func runBridge(ctx context.Context, std *streams, t *target, f *bridgeFlags) err
 	return nil
 }
 
-// trust returns the certificates of --ca, or nil for the certificates of the system.
-func (f *bridgeFlags) trust() (*tls.Config, error) {
-	if f.ca == "" {
-		return nil, nil //nolint:nilnil // none is not an error
-	}
-	text, err := os.ReadFile(f.ca)
-	if err != nil {
-		return nil, fmt.Errorf("--ca: %w", err)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("--ca %s: no certificate in PEM", f.ca)
-	}
-	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
-}
-
 // logger returns a log for the bridge: lines for people, or JSON with -o json.
 func logger(std *streams) *slog.Logger {
 	if std.output == "json" {
@@ -210,7 +141,7 @@ func logger(std *streams) *slog.Logger {
 
 // bridgeToQueue sends to a queue in SQS. It needs the right sqs:SendMessage, and also
 // sqs:GetQueueUrl if the settings name the queue.
-func bridgeToQueue(ctx context.Context, t *target, f *bridgeFlags, o *bridge.Options) error {
+func bridgeToQueue(ctx context.Context, t *target, f *sending, o *bridge.Options) error {
 	all, region := map[int][]string{1: {f.to}}, ""
 	if f.direct() {
 		u, err := url.Parse(f.to)
@@ -276,7 +207,7 @@ func toAll(sends []sendFunc) sendFunc {
 // liveQueues returns the URLs of a deployed sink's live queue, and of the queues of sinks that
 // share its collections, by part. With several parts, the bridge must decode messages as the stacks
 // do, so this program must link the kinds of their sources.
-func liveQueues(ctx context.Context, t *target, account aws.Config, f *bridgeFlags, o *bridge.Options) (
+func liveQueues(ctx context.Context, t *target, account aws.Config, f *sending, o *bridge.Options) (
 	urls map[int][]string, err error,
 ) {
 	cfg, err := t.loadConfig(config.KindsAny)
@@ -320,7 +251,7 @@ func liveQueues(ctx context.Context, t *target, account aws.Config, f *bridgeFla
 }
 
 // bridgeToDev publishes to a `lull dev`, as an upstream would.
-func bridgeToDev(ctx context.Context, t *target, f *bridgeFlags, o *bridge.Options) (done func(), err error) {
+func bridgeToDev(ctx context.Context, t *target, f *sending, o *bridge.Options) (done func(), err error) {
 	api, done, err := t.open(ctx, config.KindsAny)
 	if err != nil {
 		return nil, err

@@ -45,6 +45,36 @@ func TestBridgeNamesWhatIsWrongBeforeItConsumes(t *testing.T) {
 	}
 }
 
+func TestTheBridgeFromPostgresNamesWhatIsWrongBeforeItReads(t *testing.T) {
+	t.Parallel()
+	const at = "--url=postgres://lull@127.0.0.1:1/shop"
+	for name, tt := range map[string]struct {
+		args []string
+		says string
+	}{
+		"a password":         {[]string{"--url=postgres://lull:hunter2@db/shop"}, "PGPASSFILE"},
+		"not an address":     {[]string{"--url=postgres://lull@db:x/shop"}, "--url: "},
+		"a slot":             {[]string{at, "--slot", "My-Slot"}, `--slot "My-Slot": want`},
+		"a collection":       {[]string{at, "--collection", "pages=x"}, "want SCHEMA.TABLE=COLLECTION"},
+		"no bulk queue":      {[]string{at, "--to", "https://sqs.x/1/q", "--copy", "f"}, "--copy-to"},
+		"a bulk queue alone": {[]string{at, "--to", "https://sqs.x/1/q", "--copy-to", "https://sqs.x/1/q"}, "only with --copy"},
+		"prefetch":           {[]string{at, "--prefetch", "0"}, "--prefetch 0: want 1"},
+		"a sink of dev":      {[]string{at, "--to", "search"}, "--to search: add --aws"},
+		"no tables":          {[]string{"setup"}, "setup"},
+		"slot of the setup":  {[]string{"setup", "pages", "--slot", "x'y"}, "--slot"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := lull(t, "", append([]string{"bridge", "postgres"}, tt.args...)...)
+			a.want(t, name, exitUsage, tt.says)
+			if strings.Contains(a.errors+a.out, "hunter2") {
+				t.Error("the password is printed")
+			}
+		})
+	}
+	lull(t, "", "bridge", "postgres", "setup", "pages").want(t, "setup", exitOK, "")
+}
+
 // A message for the queues of several sinks is confirmed to the broker after all these queues have
 // it.
 func TestABridgedMessageIsSafeOnceEverySinkHasIt(t *testing.T) {

@@ -79,6 +79,11 @@ var examples = map[string][]string{
 	"rescue":          {"rescue search-01JC4ZQ7W9", "rescue search-01JC4ZQ7W9 --aws"},
 	"object":          {"object s3://exports/content.ndjson", "object s3://exports/content.ndjson --abort --why 'wrong file'"},
 	"bridge rabbitmq": {"bridge rabbitmq --queue changes", "bridge rabbitmq --queue changes --aws --park refused --prefetch 500"},
-	"completion":      {"completion bash", "completion zsh"},
-	"version":         {"version", "version -o json"},
+	"bridge postgres": {
+		"bridge postgres --url postgres://lull@127.0.0.1/shop --copy copied.json",
+		"bridge postgres --aws --to search --copy copied.json --listen 127.0.0.1:7072",
+	},
+	"bridge postgres setup": {"bridge postgres setup articles", "bridge postgres setup shop.articles shop.authors --role reader"},
+	"completion":            {"completion bash", "completion zsh"},
+	"version":               {"version", "version -o json"},
 }

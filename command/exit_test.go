@@ -220,7 +220,7 @@ func (w walk) stacks() {
 }
 
 // asksOthers lists the commands that talk to sinks, to brokers or to AWS.
-var asksOthers = map[string]bool{"index install-template": true, "console": true, "bridge rabbitmq": true}
+var asksOthers = map[string]bool{"index install-template": true, "console": true, "bridge rabbitmq": true, "bridge postgres": true}
 
 // asksAll lists the commands whose exit codes depend on several answers. They are tested with a
 // real stack.
@@ -326,10 +326,15 @@ func (w walk) interrupted() {
 	defer taken.Close()
 	bridge := []string{"bridge", "rabbitmq", "--url", "amqp://127.0.0.1:1/", "--queue", "q", "--dev", "http://127.0.0.1:1"}
 	w.end(exitFailed, "", append(bridge, "--listen", taken.Addr().String())...)
+	rows := []string{"bridge", "postgres", "--url", "postgres://127.0.0.1:1/", "--dev", "http://127.0.0.1:1"}
+	w.end(exitFailed, "", append(rows, "--listen", taken.Addr().String())...)
 	ctx, cancel := context.WithCancel(w.Context())
 	cancel()
-	for code, args := range map[exitCode][]string{exitOK: bridge, exitFailed: {"cost"}} {
+	for _, end := range []struct {
+		code exitCode
+		args []string
+	}{{exitOK, bridge}, {exitOK, rows}, {exitFailed, []string{"cost"}}} {
 		var out, errs bytes.Buffer
-		w.is(code, newApp(strings.NewReader(""), &out, &errs).run(ctx, args), args...)
+		w.is(end.code, newApp(strings.NewReader(""), &out, &errs).run(ctx, end.args), end.args...)
 	}
 }
