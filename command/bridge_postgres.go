@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync/atomic"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -82,6 +83,11 @@ func bridgePostgresSetup(std *streams) *cobra.Command {
 		RunE: func(_ *cobra.Command, tables []string) error {
 			if !postgres.ValidSlot(s.Slot) {
 				return usagef("--slot %q: want 1 to 63 of a-z, 0-9 and _", s.Slot)
+			}
+			for _, name := range append([]string{s.Publication, s.Role}, tables...) {
+				if name == "" || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+					return usagef("%q: want a name of printable characters", name)
+				}
 			}
 			s.Tables = tables
 			sql := s.SQL()

@@ -41,7 +41,8 @@ alter table pages alter blob set storage external;
 create table parts (a text, b int, rev bigint not null, blob text, primary key (a, b));
 alter table parts alter blob set storage external, replica identity full;
 insert into pages select i, nextval('revs'), 'page ' || i,
-  repeat(md5(i::text), case when i %% 20 = 0 then 100 else 1 end), array['a', 'b "c"', null], i + 0.10 from generate_series(1, %d) i;
+  repeat(md5(i::text), case when i %% 20 = 0 then 100 else 1 end), array['a', 'b "c"', null], i + 0.10
+  from generate_series(1, %d) i;
 insert into parts select 'a|' || i %% 7, i, nextval('revs'), repeat('y', 3000) from generate_series(1, 300) i;
 `
 
@@ -133,7 +134,8 @@ func (p *publishing) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	at := p.to + req.URL.RequestURI()
-	out, err := http.NewRequestWithContext(req.Context(), req.Method, at, bytes.NewReader(body)) //nolint:gosec // a test
+	//nolint:gosec // the address is the test's own
+	out, err := http.NewRequestWithContext(req.Context(), req.Method, at, bytes.NewReader(body))
 	if err != nil {
 		w.WriteHeader(http.StatusBadGateway)
 		return

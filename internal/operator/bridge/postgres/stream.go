@@ -41,6 +41,9 @@ const (
 	parting = 3 * time.Second
 )
 
+// unreserved is the wal_status of a slot that the next checkpoint may invalidate.
+const unreserved = "unreserved"
+
 type streamFacts struct {
 	slotFacts
 	decoderCounts
@@ -110,7 +113,7 @@ func (d *Stream) Report() (facts []slog.Attr, problem string) {
 		problem = d.Beside()
 	}
 	switch {
-	case f.status == "unreserved":
+	case f.status == unreserved:
 		problem = "the slot is nearly lost: PostgreSQL keeps more log for it than max_slot_wal_keep_size allows"
 	case f.keyless > 0:
 		problem = "a table has no primary key, and its rows are not sent: add one, or take it out of the publication"
@@ -164,6 +167,11 @@ func (s *stream) follow(ctx context.Context) error {
 		if s.ledger.full() {
 			if err := s.pause(ctx, confirmEvery); err != nil {
 				return err
+			}
+			// PostgreSQL cannot end a connection whose client does not read. A checkpoint that must
+			// invalidate the slot would wait for it, and keep all further log.
+			if s.d.now.get().status == unreserved && s.ledger.full() {
+				return errors.New("the slot is nearly lost, and lull's queue does not accept rows: PostgreSQL may take it")
 			}
 			continue
 		}
