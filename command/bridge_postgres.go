@@ -75,7 +75,7 @@ func bridgePostgres(std *streams, t *target) *cobra.Command {
 
 func bridgePostgresSetup(std *streams) *cobra.Command {
 	s := postgres.Setup{Slot: defaultSlot, Publication: defaultPublication, Role: "lull"}
-	return define(&cobra.Command{
+	return standAlone(define(&cobra.Command{
 		Use: "setup TABLE...", Short: "Print the SQL that prepares PostgreSQL for the bridge",
 		Args: cobra.MinimumNArgs(1),
 		Long: "Prints the SQL of a publication of these tables, a slot and a role with the rights that the bridge needs, " +
@@ -99,11 +99,11 @@ func bridgePostgresSetup(std *streams) *cobra.Command {
 				}
 			})
 		},
-	}, ends{exitOK: "the SQL was printed", exitUsage: "usage"},
+	}, ends{exitOK: "the SQL was printed", exitFailed: "the answer could not be written", exitUsage: "usage"},
 		flag("slot", &s.Slot, "`NAME` of the replication slot"),
 		flag("publication", &s.Publication, "`NAME` of the publication"),
 		flag("role", &s.Role, "`NAME` of the role"),
-	)
+	))
 }
 
 // check checks the flags without calling any service.

@@ -291,6 +291,7 @@ func (w walk) programs() {
 		{exitFailed, []string{"index", "install-template", "--config", away}},
 		{exitOK, []string{"completion", "bash"}},
 		{exitOK, []string{"version"}},
+		{exitOK, []string{"bridge", "postgres", "setup", "articles"}},
 	} {
 		w.end(run.code, "", run.args...)
 	}
@@ -308,6 +309,7 @@ func (w walk) outputs() {
 		{"config", "diff", settings, settings},
 		{"completion", "bash"},
 		{"version"},
+		{"bridge", "postgres", "setup", "articles"},
 	} {
 		var errs bytes.Buffer
 		w.is(exitFailed, newApp(strings.NewReader(""), full{}, &errs).run(w.Context(), args), args...)
