@@ -87,11 +87,12 @@ type scheduled struct {
 	of    Order
 	rate  float64
 	most  int // how many documents it may remove
-	begun time.Time
+	saved time.Time
 	quiet time.Duration
 }
 
-// due returns the verifications that are due. Those that began first come first.
+// due returns the verifications that are due. Those that were saved first come first, so one that
+// always fails, or never ends, leaves time to the others.
 func (s Scheduled) due(ctx context.Context) ([]scheduled, error) {
 	names := s.Config.Verified()
 	if len(names) == 0 {
@@ -122,11 +123,11 @@ func (s Scheduled) due(ctx context.Context) ([]scheduled, error) {
 					Collection: shard.Collection(name), Sink: sink, FromSource: true, Repair: true,
 					Parts: s.Stack.Spread(),
 				},
-				rate: float64(v.Requests), most: v.MaxRemovals, begun: state.Begun, quiet: s.Config.For(name).Quiet,
+				rate: float64(v.Requests), most: v.MaxRemovals, saved: state.Saved, quiet: s.Config.For(name).Quiet,
 			})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b scheduled) int { return a.begun.Compare(b.begun) })
+	slices.SortStableFunc(all, func(a, b scheduled) int { return a.saved.Compare(b.saved) })
 	return all, nil
 }
 
@@ -161,7 +162,7 @@ func (s Scheduled) carry(ctx context.Context, d scheduled, until time.Time) erro
 	j.Anew = true // the settings may have changed
 	step := j.Step
 	j.Step = func(ctx context.Context, from Cursor, out *job.Step[Line]) (Cursor, bool, error) {
-		if s.Clock.Now().After(until) {
+		if s.Clock.Now().After(until) || from.NotBefore.After(until) {
 			return from, false, job.ErrWaits
 		}
 		return step(ctx, from, out)

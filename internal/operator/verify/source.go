@@ -25,6 +25,9 @@ type source struct {
 	// Silent is how often the source was asked since its last answer.
 	Silent    int       `json:"silent,omitempty"`
 	NotBefore time.Time `json:"not_before,omitzero"` // when the source may be asked again
+	// Answered is the document of the last answer. If the source still answers about it, the source is
+	// not away.
+	Answered shard.DocID `json:"answered,omitempty"`
 
 	// The bound of removals needs these numbers.
 	Has   int `json:"has,omitempty"`   // answers with a document
@@ -161,6 +164,7 @@ func (s step) askPage(ctx context.Context) error {
 		if a.State != inMotion {
 			s.Waited, s.Impatient = 0, false // this document came to rest
 		}
+		s.Answered = a.Key
 		if a.Touch.Body != "" {
 			s.Has++
 		}
@@ -175,10 +179,10 @@ func (s step) askPage(ctx context.Context) error {
 			differ = append(differ, a)
 		}
 	}
-	if err := s.silence(unanswered, len(answers)); err != nil {
+	giveUp, err := s.silence(ctx, unanswered, len(answers))
+	if err != nil {
 		return err
 	}
-	giveUp := s.Silent >= maxTries
 	s.Ask = slices.Clone(rest)
 	for _, a := range unanswered {
 		switch {
@@ -193,27 +197,49 @@ func (s step) askPage(ctx context.Context) error {
 	return s.touch(ctx, differ)
 }
 
-// silence notes that the source did not answer, and when it may be asked again. It returns
-// SourceAway if the source has not answered for too long.
-func (s step) silence(unanswered []operate.SourceAnswer, asked int) error {
+// silence notes that the source did not answer, and when it may be asked again. giveUp says that the
+// unanswered documents were tried often enough. silence returns SourceAway if the source has not
+// answered for too long, not even about the document of its last answer.
+func (s step) silence(ctx context.Context, unanswered []operate.SourceAnswer, asked int) (giveUp bool, err error) {
 	if len(unanswered) < asked {
 		s.Silent = 0
 	}
 	if len(unanswered) == 0 {
-		return nil
+		return false, nil
 	}
 	if len(unanswered) == asked {
 		s.Silent++
 	}
-	if s.Silent >= maxSilent {
-		return &SourceAway{unanswered[0].Why, s.Silent}
-	}
+	giveUp = s.Silent >= maxTries
 	wait := min(time.Second<<s.Silent, time.Minute)
+	if giveUp {
+		answers, err := s.answers(ctx)
+		switch {
+		case err != nil:
+			return false, err
+		case answers: // the fault is of these documents alone, and one try is enough for the next one
+			s.Silent, wait = maxTries-1, time.Second
+		case s.Silent >= maxSilent:
+			return false, &SourceAway{unanswered[0].Why, s.Silent}
+		}
+	}
 	for _, a := range unanswered {
 		wait = max(wait, a.RetryAfter)
 	}
 	s.NotBefore = s.Clock.Now().Add(wait).UTC()
-	return nil
+	return giveUp, nil
+}
+
+// answers reports whether the source still answers about the document of its last answer.
+func (s step) answers(ctx context.Context) (bool, error) {
+	if s.Answered == "" {
+		return false, nil
+	}
+	done, err := s.Stack.AskSource(ctx, operate.SourceOrder{
+		Collection: s.Collection, Sink: s.Sink, Keys: []shard.DocID{s.Answered}, Versions: s.Versions,
+	})
+	s.out.Count(countRequests, 1)
+	return err == nil && done.Documents[0].State != silent, err
 }
 
 // invalid counts a document that could not be compared.
@@ -315,27 +341,27 @@ func (s step) waitAgain(ctx context.Context) error {
 		return err
 	}
 	var differ, unanswered []operate.SourceAnswer
+	var again []Wait // they are compared again after the others
 	for _, a := range answers {
-		if a.State == silent {
-			unanswered = append(unanswered, a)
-			continue
-		}
-		if sent := waits[a.Key].Sent; sent && (a.Drift || a.State == inMotion) {
-			continue // lull has not yet fetched it
-		} else if !sent && a.State == inMotion {
+		w := waits[a.Key]
+		s.Waits = slices.DeleteFunc(s.Waits, func(w Wait) bool { return w.Key == a.Key })
+		switch {
+		case a.State == silent:
+			unanswered, again = append(unanswered, a), append(again, w)
+		case w.Sent && (a.Drift || a.State == inMotion): // lull has not yet fetched it
+			again = append(again, w)
+		case !w.Sent && a.State == inMotion:
 			s.look(a.Key)
-		} else if a.State == orphan {
+		case a.State == orphan:
 			s.gone(a)
-		} else if a.Drift {
+		case a.Drift:
 			differ = append(differ, a)
 		}
-		s.Waits = slices.DeleteFunc(s.Waits, func(w Wait) bool { return w.Key == a.Key })
 	}
-	if len(unanswered) > 0 { // the documents stay in the list
-		s.Silent = min(s.Silent, maxSilent-2)
-		if err := s.silence(unanswered, len(answers)); err != nil {
-			return err
-		}
+	s.Waits = append(s.Waits, again...)
+	s.Silent = min(s.Silent, maxTries-2) // the patience ends this, and no number of tries
+	if _, err := s.silence(ctx, unanswered, len(answers)); err != nil {
+		return err
 	}
 	return s.touch(ctx, differ)
 }

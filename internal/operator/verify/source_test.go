@@ -504,8 +504,8 @@ func TestAJobWhoseSourceIsAwayStopsAndContinues(t *testing.T) {
 			t.Fatalf("got %v, want that the source is away", err)
 		}
 		before := len(c.asked)
-		if _, _, err = c.compare(verify.Order{Repair: true}); err == nil || len(c.asked) != before+1 {
-			t.Errorf("got %v after %d requests, want one request", err, len(c.asked)-before)
+		if _, _, err = c.compare(verify.Order{Repair: true}); err == nil || len(c.asked) != before+2 {
+			t.Errorf("got %v after %d requests, want two requests", err, len(c.asked)-before)
 		}
 		down = false
 		res, _, err := c.compare(verify.Order{Repair: true})
