@@ -13,6 +13,7 @@ import (
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/operator/job"
 	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/pipeline/reconcile"
 	"github.com/lullhq/lull/internal/seam/clock"
 	"github.com/lullhq/lull/internal/seam/flight"
 	"github.com/lullhq/lull/internal/seam/journal"
@@ -165,7 +166,11 @@ func (s Scheduled) carry(ctx context.Context, d scheduled, until time.Time) erro
 		if s.Clock.Now().After(until) || from.NotBefore.After(until) {
 			return from, false, job.ErrWaits
 		}
-		return step(ctx, from, out)
+		next, done, err := step(ctx, from, out)
+		if errors.Is(err, reconcile.ErrMoving) { // the sink is paused, or the collection is being rebuilt
+			err = fmt.Errorf("%w: %w", job.ErrWaits, err)
+		}
+		return next, done, err
 	}
 	r := job.Runner{Store: s.Stack.JobStore(), Clock: s.Clock, By: ScheduledBy}
 	_, err := job.Run(ctx, r, j, func(l Line) { s.note(d, l) })

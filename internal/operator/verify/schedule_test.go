@@ -226,3 +226,25 @@ func TestACollectionWithoutTheSettingIsNeverDue(t *testing.T) {
 		c.due(false)
 	})
 }
+
+// An operator pauses the sink for as long as a release takes. That is no error of the verification.
+func TestAVerificationWaitsForAPausedSink(t *testing.T) {
+	pull(t, true, func(c *cms) {
+		c.losses(map[string]loss{"emptied": {5, 5, 0, shard.Put, "", ""}})
+		pause := func(at shard.Micros) {
+			c.Change(shard.HealthRow("search"), func(r *shard.Row) { r.PausedAt = at })
+		}
+		pause(shard.MicrosOf(time.Now()))
+		for range 3 {
+			if err := c.portion(3 * time.Minute); err != nil || c.job().Phase != job.Stopped {
+				t.Errorf("got %v, %+v", err, c.job())
+			}
+			c.due(true)
+		}
+		pause(0)
+		if err := c.portion(10 * time.Minute); err != nil || c.job().Phase != job.Done {
+			t.Errorf("got %v, %+v", err, c.job())
+		}
+		c.shows("emptied", 5)
+	})
+}
