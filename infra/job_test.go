@@ -4,6 +4,7 @@ package infra
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/deploy/names"
+	"github.com/lullhq/lull/internal/operator/verify"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink/opensearch"
 	"github.com/lullhq/lull/source"
@@ -225,6 +227,44 @@ func TestACanaryWithoutADocumentIsRefused(t *testing.T) {
 		p := &Props{Config: c}
 		var fs faultList
 		p.checkCanary(&fs)
+		if got := errors.Join(fs...); (got == nil) != (tt.says == "") ||
+			got != nil && !strings.Contains(got.Error(), tt.says) {
+			t.Errorf("%s: got %v, want %q", name, got, tt.says)
+		}
+	}
+}
+
+// A verification that could repair nothing is refused before it is deployed.
+func TestAVerificationThatCannotRepairIsRefused(t *testing.T) {
+	t.Parallel()
+	stackOf(t, plainStack) // starts the runtime
+	of := func(kind string) func(c *config.Config) {
+		return func(c *config.Config) {
+			s := c.Sources["cms"]
+			s.Kind = kind
+			c.Sources["cms"] = s
+		}
+	}
+	for name, tt := range map[string]struct {
+		change func(c *config.Config)
+		says   string // empty if the verification is accepted
+	}{
+		"native": {func(*config.Config) {}, ""},
+		"s3":     {of("s3"), "cannot write a message of the source"},
+		"too many": {func(c *config.Config) {
+			s := c.Sources["cms"]
+			for i := range verify.MaxScheduled {
+				more := fmt.Sprintf("more%d", i)
+				c.Collections[more], s.Collections = c.Collections["content"], append(s.Collections, more)
+			}
+			c.Sources["cms"] = s
+		}, "orders 31 verifications"},
+	} {
+		p := verifyProps()
+		tt.change(p.Config)
+		p.Config.Complete()
+		var fs faultList
+		p.checkVerify(&fs)
 		if got := errors.Join(fs...); (got == nil) != (tt.says == "") ||
 			got != nil && !strings.Contains(got.Error(), tt.says) {
 			t.Errorf("%s: got %v, want %q", name, got, tt.says)
