@@ -227,7 +227,8 @@ func TestACollectionWithoutTheSettingIsNeverDue(t *testing.T) {
 	})
 }
 
-// An operator pauses the sink for as long as a release takes. That is no error of the verification.
+// An operator pauses the sink for as long as a release takes. The verification does not fail
+// because of that.
 func TestAVerificationWaitsForAPausedSink(t *testing.T) {
 	pull(t, true, func(c *cms) {
 		c.losses(map[string]loss{"emptied": {5, 5, 0, shard.Put, "", ""}})

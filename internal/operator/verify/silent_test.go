@@ -107,7 +107,8 @@ func TestAVerificationWithoutProgressLeavesTimeToOthersAndIsAnError(t *testing.T
 			for range 4 {
 				s := c.scheduled()
 				s.Stack = operatetest.API(s.Stack, slow{s.Stack})
-				if err := s.Portion(c.Context(), 3*time.Minute); err != nil && strings.Contains(err.Error(), "content") {
+				err := s.Portion(c.Context(), 3*time.Minute)
+				if err != nil && strings.Contains(err.Error(), "content") {
 					errs++
 				}
 				time.Sleep(2 * time.Minute)

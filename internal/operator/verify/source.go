@@ -197,9 +197,9 @@ func (s step) askPage(ctx context.Context) error {
 	return s.touch(ctx, differ)
 }
 
-// silence notes that the source did not answer, and when it may be asked again. giveUp says that the
-// unanswered documents were tried often enough. silence returns SourceAway if the source has not
-// answered for too long, not even about the document of its last answer.
+// silence notes that the source did not answer, and when it may be asked again. giveUp says that
+// the unanswered documents were tried often enough. silence returns SourceAway if the source has
+// not answered for too long, not even about the document of its last answer.
 func (s step) silence(ctx context.Context, unanswered []operate.SourceAnswer, asked int) (giveUp bool, err error) {
 	if len(unanswered) < asked {
 		s.Silent = 0
