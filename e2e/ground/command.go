@@ -58,8 +58,8 @@ func (s *Stack) Role(t testing.TB, what string) Who {
 		url.Values{"RoleArn": {role}, "RoleSessionName": {"e2e"}})
 	Must(t, err)
 	return Who{
-		"AWS_s.AccountIDESS_KEY_ID=" + elementText(answer, "AccessKeyId"),
-		"AWS_SECRET_s.AccountIDESS_KEY=" + elementText(answer, "SecretAccessKey"),
+		"AWS_ACCESS_KEY_ID=" + elementText(answer, "AccessKeyId"),
+		"AWS_SECRET_ACCESS_KEY=" + elementText(answer, "SecretAccessKey"),
 		"AWS_SESSION_TOKEN=" + elementText(answer, "SessionToken"),
 	}
 }

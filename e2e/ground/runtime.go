@@ -78,7 +78,7 @@ func (s *Stack) deployed(t testing.TB, f names.Function) (folder string, vars ma
 		"AWS_LAMBDA_FUNCTION_NAME": name, "AWS_LAMBDA_FUNCTION_TIMEOUT": fmt.Sprint(deployed.Timeout),
 		"AWS_LAMBDA_FUNCTION_MEMORY_SIZE": fmt.Sprint(deployed.MemorySize), "LAMBDA_TASK_ROOT": folder,
 		"AWS_REGION": s.Account.Region, envEndpoint: *s.Account.BaseEndpoint,
-		"AWS_s.AccountIDESS_KEY_ID": "test", "AWS_SECRET_s.AccountIDESS_KEY": "test",
+		"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
 	}
 	maps.Copy(vars, deployed.Environment.Variables)
 	return folder, vars
