@@ -33,6 +33,9 @@ func cloud(t *testing.T, answers map[string]string) *ground.Ground {
 		if target := r.Header.Get("X-Amz-Target"); target != "" {
 			action = target[strings.LastIndex(target, ".")+1:]
 		}
+		if action == "" {
+			action = r.Method + " " + r.URL.Path
+		}
 		answer, known := answers[action]
 		if !known {
 			t.Errorf("an unexpected request: %s %s %q", r.Method, r.URL, action)
@@ -40,6 +43,11 @@ func cloud(t *testing.T, answers map[string]string) *ground.Ground {
 		if strings.HasPrefix(answer, "404 ") {
 			w.WriteHeader(http.StatusNotFound)
 			answer = answer[4:]
+		}
+		if kind, is := strings.CutPrefix(answer, "409 "); is {
+			w.Header().Set("X-Amzn-ErrorType", kind)
+			w.WriteHeader(http.StatusConflict)
+			answer = `{"message":"no"}`
 		}
 		_, _ = io.WriteString(w, answer)
 	}))

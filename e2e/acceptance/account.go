@@ -87,12 +87,21 @@ func (r *runner) stackStatus(ctx context.Context) (string, error) {
 	return found.Status[0], nil
 }
 
-// unused returns an error if there is a stack that this run did not deploy.
+// unused returns an error if there is a stack or a domain that this run did not make. The run would
+// write to it, and delete it.
 func (r *runner) unused(ctx context.Context) error {
 	status, err := r.stackStatus(ctx)
 	if err == nil && status != "" {
 		err = errors.New("there is a stack " + r.deployedName() + " already, and " + r.file + " does not know it: choose another " +
 			"name with -stack, or remove it with -clean")
+	}
+	if err != nil || r.backend != onAWS || r.search != "" {
+		return err
+	}
+	_, found, err := r.g.Domain(ctx, r.stack)
+	if err == nil && found {
+		err = errors.New("there is an OpenSearch domain " + r.stack + " already, and " + r.file + " does not know it: " +
+			"choose another name with -stack, or wait if AWS is deleting the domain")
 	}
 	return err
 }

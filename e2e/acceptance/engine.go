@@ -34,10 +34,11 @@ func (r *runner) engine(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// foundDomain says in the state whether there is a domain of the stack's name.
+// foundDomain says in the state whether an earlier run made a domain of the stack's name, or which
+// engine its operator named.
 func (r *runner) foundDomain(ctx context.Context) (err error) {
-	if r.backend == onAWS && r.search == "" {
-		_, r.state.Domain, err = r.g.Domain(ctx, r.stack)
+	if r.state.Search = r.search; r.backend == onAWS && r.search == "" {
+		r.state.Domain, err = r.g.OwnDomain(ctx, r.stack)
 	}
 	return err
 }

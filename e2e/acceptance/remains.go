@@ -35,7 +35,7 @@ func (r *runner) destroy(ctx context.Context) (string, error) {
 			return "", err
 		}
 		for _, x := range all {
-			if x.Type == "AWS::S3::Bucket" {
+			if x.Type == "AWS::S3::Bucket" && x.Physical != "" { // a bucket that failed has no name
 				// CloudFormation deletes only an empty bucket.
 				if err := r.g.EmptyBucket(ctx, x.Physical); err != nil {
 					return "", err
@@ -54,35 +54,52 @@ func (r *runner) destroy(ctx context.Context) (string, error) {
 	return "", err
 }
 
-// resources returns all resources of the stack.
+// resources returns all resources of the stack. DescribeStackResources would return only 100.
 func (r *runner) resources(ctx context.Context) ([]resource, error) {
-	answer, err := r.g.Query(ctx, "cloudformation", cloudFormation, "DescribeStackResources",
-		url.Values{"StackName": {r.deployedName()}})
-	if err != nil {
-		return nil, fmt.Errorf("list the resources of the stack: %w", err)
+	var all []resource
+	for form := (url.Values{"StackName": {r.deployedName()}}); ; {
+		answer, err := r.g.Query(ctx, "cloudformation", cloudFormation, "ListStackResources", form)
+		if err != nil {
+			return nil, fmt.Errorf("list the resources of the stack: %w", err)
+		}
+		var page struct {
+			All  []resource `xml:"ListStackResourcesResult>StackResourceSummaries>member"`
+			Next string     `xml:"ListStackResourcesResult>NextToken"`
+		}
+		if err := xml.Unmarshal(answer, &page); err != nil {
+			return nil, fmt.Errorf("list the resources of the stack: %w", err)
+		}
+		if all = append(all, page.All...); page.Next == "" {
+			break
+		}
+		form.Set("NextToken", page.Next)
 	}
-	var found struct {
-		All []resource `xml:"DescribeStackResourcesResult>StackResources>member"`
-	}
-	if err := xml.Unmarshal(answer, &found); err != nil {
-		return nil, fmt.Errorf("list the resources of the stack: %w", err)
-	}
-	if len(found.All) == 0 {
-		return nil, errors.New("list the resources of the stack: there are none in the answer")
-	}
-	return found.All, nil
+	return all, nil
 }
 
 // deletionTakes is the longest time that CloudFormation may take to delete the stack.
 const deletionTakes = 20 * time.Minute
 
 func (r *runner) deleteStack(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, deletionTakes)
+	defer cancel()
+	// CloudFormation refuses to delete a stack that is being updated, such as after Ctrl-C.
+	for {
+		status, err := r.stackStatus(ctx)
+		if err != nil || status == "" {
+			return err
+		}
+		if !strings.HasPrefix(status, "UPDATE_") || !strings.HasSuffix(status, "_IN_PROGRESS") {
+			break
+		}
+		if err := sleep(ctx, time.Second); err != nil {
+			return fmt.Errorf("wait for the stack, whose status is %s: %w", status, err)
+		}
+	}
 	_, err := r.g.Query(ctx, "cloudformation", cloudFormation, "DeleteStack", url.Values{"StackName": {r.deployedName()}})
 	if err != nil {
 		return fmt.Errorf("delete the stack: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, deletionTakes)
-	defer cancel()
 	for {
 		status, err := r.stackStatus(ctx)
 		switch {
@@ -115,6 +132,9 @@ func (r *runner) removeEngine(ctx context.Context) error {
 // left returns what still exists of the resources, and what a run leaves on purpose.
 func (r *runner) left(ctx context.Context, all []resource) (left []string, err error) {
 	for _, x := range all {
+		if x.Physical == "" {
+			continue // CloudFormation never made it
+		}
 		exists, err := r.g.Exists(ctx, x.Type, x.Physical)
 		if err != nil {
 			return nil, fmt.Errorf("look whether %s %s is left: %w", x.Type, x.Physical, err)

@@ -3,6 +3,11 @@
 package main
 
 import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"testing"
 
@@ -21,5 +26,71 @@ func TestTheCredentialsOfARoleHaveTheNamesOfAWS(t *testing.T) {
 	want := ground.Who{"AWS_ACCESS_KEY_ID=id", "AWS_SECRET_ACCESS_KEY=secret", "AWS_SESSION_TOKEN=token"}
 	if got := s.Role(t, "reader"); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+const domainPath = "GET /2021-01-01/opensearch/domain/lull-a"
+
+// A domain of the stack's name that another program made would be written to and deleted.
+func TestADomainOfAnotherIsRefused(t *testing.T) {
+	for answer, refused := range map[string]bool{
+		"409 ResourceNotFoundException": false, `{"DomainStatus":{"Endpoint":"search.example.org"}}`: true, "409 LimitExceeded": true,
+	} {
+		g := cloud(t, map[string]string{"DescribeStacks": "<A/>", domainPath: answer})
+		r := &runner{g: g, options: options{backend: onAWS, stack: "lull-a"}}
+		if err := r.unused(t.Context()); (err != nil) != refused {
+			t.Errorf("%s: got %v, want refused: %t", answer, err, refused)
+		}
+	}
+}
+
+// -clean without a state removes only a domain that has the tag of acceptance.
+func TestCleanRemovesOnlyADomainOfAcceptance(t *testing.T) {
+	for tags, own := range map[string]bool{
+		`{"TagList":[{"Key":"lull:made-by","Value":"acceptance"}]}`: true, `{"TagList":[{"Key":"owner"}]}`: false,
+	} {
+		g := cloud(t, map[string]string{domainPath: `{"DomainStatus":{}}`, "GET /2021-01-01/tags/": tags})
+		r := &runner{g: g, options: options{backend: onAWS, stack: "lull-a"}}
+		if err := r.foundDomain(t.Context()); err != nil || r.state.Domain != own {
+			t.Errorf("%s: got %t, %v, want %t", tags, r.state.Domain, err, own)
+		}
+	}
+}
+
+// S3 needs the region of a bucket, except for us-east-1.
+func TestABucketIsMadeInItsRegion(t *testing.T) {
+	for region, want := range map[string]bool{"us-east-1": false, "eu-west-1": true} {
+		var body []byte
+		server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { body, _ = io.ReadAll(r.Body) }))
+		g := cloud(t, nil)
+		g.Account.Region, g.Account.BaseEndpoint = region, &server.URL
+		if err := g.Bucket(t.Context(), "lull-a-exports"); err != nil {
+			t.Error(err)
+		}
+		server.Close()
+		if got := bytes.Contains(body, []byte("<LocationConstraint>"+region)); got != want {
+			t.Errorf("%s: the body %q, want a location: %t", region, body, want)
+		}
+	}
+}
+
+// A stack may have more resources than one answer.
+func TestEveryPageOfResourcesIsRead(t *testing.T) {
+	pages := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		pages++
+		next := "<NextToken>two</NextToken>"
+		if r.FormValue("NextToken") == "two" {
+			next = ""
+		}
+		_, _ = fmt.Fprintf(w, "<A><ListStackResourcesResult><StackResourceSummaries><member><PhysicalResourceId>%d"+
+			"</PhysicalResourceId></member></StackResourceSummaries>%s</ListStackResourcesResult></A>", pages, next)
+	}))
+	defer server.Close()
+	g := cloud(t, nil)
+	g.Account.BaseEndpoint = &server.URL
+	all, err := (&runner{g: g, options: options{stack: "lull-a"}}).resources(t.Context())
+	if err != nil || len(all) != 2 || all[1].Physical != "2" {
+		t.Errorf("got %+v, %v", all, err)
 	}
 }

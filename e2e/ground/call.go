@@ -91,12 +91,12 @@ func (g *Ground) send(ctx context.Context, service, method, path string, body []
 	if err := sign(ctx, who, req, body, service, g.region(service)); err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
-	status, answer, err := exchange(req)
+	status, kind, answer, err := exchange(req)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	if status/100 != 2 {
-		return nil, fmt.Errorf("%s: status %d: %s", what, status, answer[:min(len(answer), 600)])
+		return nil, fmt.Errorf("%s: status %d: %s %s", what, status, kind, answer[:min(len(answer), 600)])
 	}
 	return answer, nil
 }
@@ -142,15 +142,16 @@ func (g *Ground) signSearch(req *http.Request, body []byte) error {
 	return sign(req.Context(), who, req, body, "es", g.Account.Region)
 }
 
-// exchange sends a request and reads the answer.
-func exchange(req *http.Request) (status int, answer []byte, err error) {
+// exchange sends a request and reads the answer. kind is the type of AWS's error, for services that
+// name it only in a header.
+func exchange(req *http.Request) (status int, kind string, answer []byte, err error) {
 	res, err := caller.Do(req)
 	if err != nil {
-		return 0, nil, err
+		return 0, "", nil, err
 	}
 	defer res.Body.Close()
 	if answer, err = io.ReadAll(res.Body); err != nil {
-		return 0, nil, fmt.Errorf("read the answer: %w", err)
+		return 0, "", nil, fmt.Errorf("read the answer: %w", err)
 	}
-	return res.StatusCode, answer, nil
+	return res.StatusCode, res.Header.Get("X-Amzn-ErrorType"), answer, nil
 }

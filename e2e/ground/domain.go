@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"strings"
 )
 
@@ -18,10 +19,36 @@ const domains = "/2021-01-01/opensearch/domain"
 func (g *Ground) Domain(ctx context.Context, name string) (address string, found bool, err error) {
 	var d struct{ DomainStatus struct{ Endpoint string } }
 	err = g.json(ctx, "es", http.MethodGet, domains+"/"+name, nil, &d, http.Header{})
-	if err != nil && strings.Contains(err.Error(), "status 404") {
+	// OpenSearch Service answers with status 409 if there is no such domain.
+	if err != nil && strings.Contains(err.Error(), "ResourceNotFoundException") {
 		return "", false, nil
 	}
 	return d.DomainStatus.Endpoint, err == nil, err
+}
+
+// madeBy is the tag of the domains that MakeDomain makes.
+const madeBy = "lull:made-by"
+
+// OwnDomain reports whether there is a domain of this name, and MakeDomain has made it.
+func (g *Ground) OwnDomain(ctx context.Context, name string) (bool, error) {
+	if _, found, err := g.Domain(ctx, name); err != nil || !found {
+		return false, err
+	}
+	var tags struct{ TagList []struct{ Key string } }
+	query := url.Values{"arn": {g.domainARN(name)}}
+	if err := g.json(ctx, "es", http.MethodGet, "/2021-01-01/tags/?"+query.Encode(), nil, &tags, http.Header{}); err != nil {
+		return false, err
+	}
+	for _, tag := range tags.TagList {
+		if tag.Key == madeBy {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func (g *Ground) domainARN(name string) string {
+	return "arn:aws:es:" + g.Account.Region + ":" + g.AccountID + ":domain/" + name
 }
 
 // MakeDomain asks for a domain of one small node. It trusts the roles of the account.
@@ -31,7 +58,7 @@ func (g *Ground) MakeDomain(ctx context.Context, name string) error {
 		"Statement": []any{map[string]any{
 			"Effect": "Allow", "Action": "es:ESHttp*",
 			"Principal": map[string]any{"AWS": "arn:aws:iam::" + g.AccountID + ":root"},
-			"Resource":  "arn:aws:es:" + g.Account.Region + ":" + g.AccountID + ":domain/" + name + "/*",
+			"Resource":  g.domainARN(name) + "/*",
 		}},
 	})
 	if err != nil {
@@ -45,6 +72,7 @@ func (g *Ground) MakeDomain(ctx context.Context, name string) error {
 		"DomainEndpointOptions": map[string]any{
 			"EnforceHTTPS": true, "TLSSecurityPolicy": "Policy-Min-TLS-1-2-2019-07",
 		},
+		"TagList":                     []any{map[string]any{"Key": madeBy, "Value": "acceptance"}},
 		"NodeToNodeEncryptionOptions": on, "EncryptionAtRestOptions": on,
 	}, nil, http.Header{"Content-Type": {"application/json"}})
 }

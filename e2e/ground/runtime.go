@@ -140,7 +140,7 @@ func (r *Runtime) Invoke(t testing.TB, event []byte) ([]byte, error) {
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
 		"http://"+r.address+"/2015-03-31/functions/function/invocations", bytes.NewReader(event))
 	Must(t, err)
-	status, answer, err := exchange(req)
+	status, _, answer, err := exchange(req)
 	Must(t, err)
 	var failed struct{ ErrorType, ErrorMessage string }
 	if status != http.StatusOK {

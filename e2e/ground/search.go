@@ -63,7 +63,7 @@ func (s *Search) send(ctx context.Context, method, path string, body any) (answe
 			return answer, false, fmt.Errorf("OpenSearch %s %s: %w", method, path, err)
 		}
 	}
-	status, text, err := exchange(req)
+	status, _, text, err := exchange(req)
 	if err != nil {
 		return answer, false, fmt.Errorf("OpenSearch %s %s: %w", method, path, err)
 	}

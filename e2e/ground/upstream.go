@@ -206,7 +206,13 @@ func (g *Ground) Files() *s3.Client {
 
 // Bucket makes a bucket. An error may only mean that the bucket exists: report it if a use fails.
 func (g *Ground) Bucket(ctx context.Context, name string) error {
-	_, err := g.Files().CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &name})
+	in := &s3.CreateBucketInput{Bucket: &name}
+	if region := g.Account.Region; region != "us-east-1" { // S3 refuses us-east-1 here, and needs any other region
+		in.CreateBucketConfiguration = &types.CreateBucketConfiguration{
+			LocationConstraint: types.BucketLocationConstraint(region),
+		}
+	}
+	_, err := g.Files().CreateBucket(ctx, in)
 	return err
 }
 
