@@ -26,6 +26,8 @@ const (
 	onMinistack  = "ministack"
 )
 
+const defaultStack = "lull-acceptance"
+
 // options are what the operator asks for.
 type options struct {
 	backend string
@@ -45,7 +47,7 @@ func read(args []string, out io.Writer) (o options, err error) {
 	flags.SetOutput(out)
 	flags.StringVar(&o.backend, "on", onAWS, "where it runs: aws, localstack or ministack")
 	flags.StringVar(&o.account, "account", "", "the `ID` of the account that your credentials belong to; needed on AWS")
-	flags.StringVar(&o.stack, "stack", "lull-acceptance", "the `NAME` of the stack, and the beginning of all other names")
+	flags.StringVar(&o.stack, "stack", defaultStack, "the `NAME` of the stack, and the beginning of all other names")
 	flags.StringVar(&o.search, "search", "", "the `URL` of an OpenSearch domain that may be written to; without it, a small one is made on AWS")
 	flags.StringVar(&o.tests, "tests", portable, "the end-to-end tests to run, as a `PATTERN`; none for no tests")
 	flags.StringVar(&o.page, "page", "", "the `FILE` that the result is written to, such as docs/acceptance.md")
@@ -88,15 +90,44 @@ func main() {
 	}
 }
 
-func run(o options) error {
-	// The names of everything that is made begin with the stack's name, also in the end-to-end tests.
-	if err := os.Setenv(ground.EnvStack, o.stack); err != nil {
-		return err
-	}
-	if o.backend == onAWS {
-		if err := os.Setenv(ground.EnvAccount, o.account); err != nil {
-			return err
+// environment sets the variables that this program and the programs that it starts read. On AWS it
+// removes the other variables of lull: the operator may have set them for another stack, such as
+// LULL_STREAMS and LULL_PROTECT.
+func (o options) environment() error {
+	var errs []error
+	for _, text := range os.Environ() {
+		name, _, _ := strings.Cut(text, "=")
+		keep := name == "LULL_E2E" || name == "LULL_E2E_ROOT" || name == "LULL_E2E_WORK" || name == "LULL_E2E_DIST"
+		if strings.HasPrefix(name, "LULL_") && !keep && o.backend == onAWS || name == ground.EnvAccount {
+			errs = append(errs, os.Unsetenv(name))
 		}
+	}
+	// The names of everything that is made begin with the stack's name, also in the end-to-end tests.
+	errs = append(errs, os.Setenv(ground.EnvStack, o.stack))
+	if o.backend == onAWS {
+		errs = append(errs, os.Setenv(ground.EnvAccount, o.account), os.Setenv("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true"))
+	}
+	return errors.Join(errs...)
+}
+
+// command returns the command that continues a run with the same options, and with more.
+func (o options) command(more string) string {
+	args := more
+	if o.search != "" {
+		args = strings.TrimSpace("-search " + o.search + " " + args)
+	}
+	if o.stack != defaultStack {
+		args = strings.TrimSpace("-stack " + o.stack + " " + args)
+	}
+	if args == "" {
+		return "make acceptance ACCOUNT=" + o.account
+	}
+	return "make acceptance ACCOUNT=" + o.account + " ARGS='" + args + "'"
+}
+
+func run(o options) error {
+	if err := o.environment(); err != nil {
+		return err
 	}
 	g, err := ground.Open()
 	if err != nil {
@@ -119,12 +150,14 @@ func run(o options) error {
 	if ctx.Err() != nil {
 		stop() // a second Ctrl-C ends the program
 		fmt.Fprintln(r.out, "interrupted: removing everything; a second Ctrl-C stops that")
-		return errors.Join(errors.New("interrupted"), r.remove(context.Background()))
+		if err := r.remove(context.Background()); err != nil {
+			return fmt.Errorf("interrupted: %w\nNot everything is removed. Remove it with `%s`", err, o.command("-clean"))
+		}
+		return errors.New("interrupted")
 	}
 	if err != nil {
-		again := "make acceptance ACCOUNT=" + o.account
-		return fmt.Errorf("%w\nEverything is still there. Continue with `%s`, or remove it with `%s ARGS=-clean`",
-			err, again, again)
+		return fmt.Errorf("%w\nEverything is still there. Continue with `%s`, or remove it with `%s`",
+			err, o.command(""), o.command("-clean"))
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"testing"
 
@@ -92,5 +93,36 @@ func TestEveryPageOfResourcesIsRead(t *testing.T) {
 	all, err := (&runner{g: g, options: options{stack: "lull-a"}}).resources(t.Context())
 	if err != nil || len(all) != 2 || all[1].Physical != "2" {
 		t.Errorf("got %+v, %v", all, err)
+	}
+}
+
+// Variables for another stack do not change this one, and an emulator's run never opens an account.
+func TestTheEnvironmentOfAnotherStackIsRemoved(t *testing.T) {
+	for backend, account := range map[string]string{onAWS: "111122223333", onLocalStack: ""} {
+		t.Setenv("LULL_STREAMS", "arn:aws:kinesis:eu-west-1:111122223333:stream/orders")
+		t.Setenv("LULL_E2E_WORK", "work")
+		t.Setenv("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "")
+		t.Setenv(ground.EnvAccount, "999988887777")
+		t.Setenv(ground.EnvStack, "")
+		o := options{backend: backend, account: account, stack: "lull-a"}
+		if err := o.environment(); err != nil {
+			t.Fatal(err)
+		}
+		_, streams := os.LookupEnv("LULL_STREAMS")
+		if os.Getenv(ground.EnvAccount) != account || os.Getenv("LULL_E2E_WORK") != "work" || streams != (backend != onAWS) {
+			t.Errorf("%s: %q", backend, os.Environ())
+		}
+	}
+}
+
+func TestTheHintHasTheOptionsOfTheRun(t *testing.T) {
+	t.Parallel()
+	o := options{account: "111122223333", stack: "lull-b", search: "https://s"}
+	if got := o.command("-clean"); got != "make acceptance ACCOUNT=111122223333 ARGS='-stack lull-b -search https://s -clean'" {
+		t.Error(got)
+	}
+	o.stack, o.search = defaultStack, ""
+	if got := o.command(""); got != "make acceptance ACCOUNT=111122223333" {
+		t.Error(got)
 	}
 }
