@@ -46,6 +46,9 @@ func (r *runner) disturbedLoad(ctx context.Context) (string, error) {
 	if err := r.known(ctx); err != nil {
 		return "", err
 	}
+	if err := r.restore(ctx); err != nil {
+		return "", err
+	}
 	before, err := r.s.ReadCounts(ctx)
 	if err != nil {
 		return "", err
@@ -141,7 +144,32 @@ func (r *runner) kill(ctx context.Context, f names.Function, length time.Duratio
 			}
 		}
 	}
-	return killed, r.s.KillForAWhile(ctx, f, length)
+	was, err := r.s.Former(ctx, f)
+	if err != nil {
+		return killed, err
+	}
+	r.state.Killing = &was
+	if err := r.save(); err != nil { // before the change, so that the next run can restore the function
+		return killed, err
+	}
+	if err := r.s.KillForAWhile(ctx, was, length); err != nil {
+		return killed, err
+	}
+	r.state.Killing = nil
+	return killed, r.save()
+}
+
+// restore restores the function that a run was killing when it ended. CloudFormation would not: it
+// does not see that the function has changed.
+func (r *runner) restore(ctx context.Context) error {
+	if r.state.Killing == nil {
+		return nil
+	}
+	if err := r.s.Restore(ctx, *r.state.Killing); err != nil {
+		return fmt.Errorf("restore %s: %w", r.state.Killing.Function, err)
+	}
+	r.state.Killing = nil
+	return r.save()
 }
 
 // compare waits until the newest version of each document is committed and all queues are empty.

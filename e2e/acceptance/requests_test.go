@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -124,5 +125,38 @@ func TestTheHintHasTheOptionsOfTheRun(t *testing.T) {
 	o.stack, o.search = defaultStack, ""
 	if got := o.command(""); got != "make acceptance ACCOUNT=111122223333" {
 		t.Error(got)
+	}
+}
+
+// A program that was killed while a function was changed finds in its file how the function was.
+func TestTheNextRunRestoresAFunction(t *testing.T) {
+	c := config.Default()
+	n := names.Of(&c)
+	path := "/2015-03-31/functions/" + n.Function(ground.Sink, names.Index)
+	g := cloud(t, map[string]string{
+		"GET " + path + "/aliases/" + names.Alias: `{"FunctionVersion":"3"}`,
+		"PUT " + path + "/aliases/" + names.Alias: `{}`,
+		"GET " + path + "/configuration":          `{"Timeout":60,"MemorySize":512,"LastUpdateStatus":"Successful"}`,
+		"PUT " + path + "/configuration":          `{}`,
+		"POST " + path + "/versions":              `{"Version":"4"}`,
+	})
+	file := filepath.Join(t.TempDir(), "state.json")
+	stack := &ground.Stack{Ground: g, Names: n}
+	was, err := stack.Former(t.Context(), names.Index)
+	if err != nil || was.Version != "3" || was.Configuration.Timeout != 60 {
+		t.Fatalf("got %+v, %v", was, err)
+	}
+	if err := (&runner{file: file, state: state{Killing: &was}}).save(); err != nil {
+		t.Fatal(err)
+	}
+	next := &runner{g: g, s: stack, file: file}
+	if err := next.load(); err != nil || next.state.Killing == nil || *next.state.Killing != was {
+		t.Fatalf("got %+v, %v", next.state.Killing, err)
+	}
+	if err := next.restore(t.Context()); err != nil || next.state.Killing != nil {
+		t.Errorf("got %+v, %v", next.state.Killing, err)
+	}
+	if _, err := next.kill(t.Context(), names.Index, 0); err != nil || next.state.Killing != nil {
+		t.Errorf("got %+v, %v", next.state.Killing, err)
 	}
 }

@@ -38,7 +38,9 @@ type state struct {
 	Dollars float64   `json:"dollars,omitempty"` // the estimate
 	Tests   []string  `json:"tests,omitempty"`   // the lines with the results of the tests
 	Load    *figures  `json:"load,omitempty"`
-	Left    []string  `json:"left,omitempty"` // what was not removed, and why
+	// Killing is how a function was before the run pointed its alias to a version that is killed.
+	Killing *ground.Former `json:"killing,omitempty"`
+	Left    []string       `json:"left,omitempty"` // what was not removed, and why
 }
 
 // done is a step that is done.

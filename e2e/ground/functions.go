@@ -34,20 +34,35 @@ type configuration struct {
 	MemorySize int
 }
 
+// Former is how a function was before [Stack.KillForAWhile] changed it.
+type Former struct {
+	Function      names.Function `json:"function"`
+	Version       string         `json:"version"` // of the alias
+	Configuration configuration  `json:"configuration"`
+}
+
+// Former returns how a function is.
+func (s *Stack) Former(ctx context.Context, f names.Function) (was Former, err error) {
+	var alias struct{ FunctionVersion string }
+	was.Function = f
+	err = errors.Join(s.function(ctx, f, http.MethodGet, "/aliases/"+names.Alias, nil, &alias),
+		s.function(ctx, f, http.MethodGet, "/configuration", nil, &was.Configuration))
+	was.Version = alias.FunctionVersion
+	return was, err
+}
+
+// Restore points the alias of a function to its former version, and restores its configuration.
+func (s *Stack) Restore(ctx context.Context, was Former) error {
+	return errors.Join(s.Point(ctx, was.Function, was.Version), s.Configure(ctx, was.Function, was.Configuration))
+}
+
 // KillForAWhile kills the invocations of a function for some time, as Lambda kills an invocation
 // that outlives its timeout. It points the alias to a version with the shortest timeout and the
-// least memory. At the end it restores the alias and the configuration, also if ctx ends.
-func (s *Stack) KillForAWhile(ctx context.Context, f names.Function, length time.Duration) (err error) {
-	var alias struct{ FunctionVersion string }
-	var was configuration
-	if err := errors.Join(s.function(ctx, f, http.MethodGet, "/aliases/"+names.Alias, nil, &alias),
-		s.function(ctx, f, http.MethodGet, "/configuration", nil, &was)); err != nil {
-		return err
-	}
-	later := context.WithoutCancel(ctx)
-	defer func() {
-		err = errors.Join(err, s.Point(later, f, alias.FunctionVersion), s.Configure(later, f, was))
-	}()
+// least memory. At the end it restores the function, also if ctx ends. If the program is killed, the
+// caller restores it later.
+func (s *Stack) KillForAWhile(ctx context.Context, was Former, length time.Duration) (err error) {
+	f := was.Function
+	defer func() { err = errors.Join(err, s.Restore(context.WithoutCancel(ctx), was)) }()
 	if err := s.Configure(ctx, f, configuration{Timeout: 1, MemorySize: 128}); err != nil {
 		return err
 	}
