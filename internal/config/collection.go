@@ -4,6 +4,7 @@ package config
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -182,6 +183,15 @@ func (c *Config) Generation(collection, name string) string {
 	parts := []string{name, to.Kind, to.URL, to.Index, to.Generation}
 	if e := c.Collections[collection].Enrich; e != nil {
 		parts = append(parts, e.generation())
+	}
+	// The kind's own settings change what is written, such as vertex.content. A sink that cannot
+	// recognise its index cannot recognise that change either.
+	if c.OperatorNamesIndex(name) && to.Options != nil {
+		text, err := json.Marshal(to.Options)
+		if err != nil {
+			panic(err) // cannot happen: the settings were read from a file, and are written as JSON
+		}
+		parts = append(parts, string(text))
 	}
 	return strings.Join(parts, "\n")
 }
