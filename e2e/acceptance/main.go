@@ -105,7 +105,8 @@ func (o options) environment() error {
 	// The names of everything that is made begin with the stack's name, also in the end-to-end tests.
 	errs = append(errs, os.Setenv(ground.EnvStack, o.stack))
 	if o.backend == onAWS {
-		errs = append(errs, os.Setenv(ground.EnvAccount, o.account), os.Setenv("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true"))
+		errs = append(errs, os.Setenv(ground.EnvAccount, o.account),
+			os.Setenv("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true"))
 	}
 	return errors.Join(errs...)
 }

@@ -63,7 +63,9 @@ func TestCleanRemovesOnlyADomainOfAcceptance(t *testing.T) {
 func TestABucketIsMadeInItsRegion(t *testing.T) {
 	for region, want := range map[string]bool{"us-east-1": false, "eu-west-1": true} {
 		var body []byte
-		server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { body, _ = io.ReadAll(r.Body) }))
+		server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			body, _ = io.ReadAll(r.Body)
+		}))
 		g := cloud(t, nil)
 		g.Account.Region, g.Account.BaseEndpoint = region, &server.URL
 		if err := g.Bucket(t.Context(), "lull-a-exports"); err != nil {

@@ -58,8 +58,8 @@ func (s *Stack) Restore(ctx context.Context, was Former) error {
 
 // KillForAWhile kills the invocations of a function for some time, as Lambda kills an invocation
 // that outlives its timeout. It points the alias to a version with the shortest timeout and the
-// least memory. At the end it restores the function, also if ctx ends. If the program is killed, the
-// caller restores it later.
+// least memory. At the end it restores the function, also if ctx ends. If the program is killed,
+// the caller restores it later.
 func (s *Stack) KillForAWhile(ctx context.Context, was Former, length time.Duration) (err error) {
 	f := was.Function
 	defer func() { err = errors.Join(err, s.Restore(context.WithoutCancel(ctx), was)) }()
