@@ -141,11 +141,11 @@ func run(o options) error {
 	if err := r.begin(ctx); err != nil {
 		return err
 	}
-	if o.clean {
-		return r.remove(ctx)
-	}
 	if !o.yes && !agreed(os.Stdin, r.out) {
 		return errors.New("nothing was done")
+	}
+	if o.clean {
+		return r.remove(ctx)
 	}
 	err = r.perform(ctx)
 	if ctx.Err() != nil {

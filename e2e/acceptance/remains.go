@@ -29,12 +29,15 @@ func (r *runner) destroy(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var all []resource
 	if status != "" {
-		if all, err = r.resources(ctx); err != nil {
+		// A deleted stack has no list. So a removal that continues finds it in the file.
+		if r.state.Resources, err = r.resources(ctx); err != nil {
 			return "", err
 		}
-		for _, x := range all {
+		if err := r.save(); err != nil {
+			return "", err
+		}
+		for _, x := range r.state.Resources {
 			if x.Type == "AWS::S3::Bucket" && x.Physical != "" { // a bucket that failed has no name
 				// CloudFormation deletes only an empty bucket.
 				if err := r.g.EmptyBucket(ctx, x.Physical); err != nil {
@@ -42,14 +45,14 @@ func (r *runner) destroy(ctx context.Context) (string, error) {
 				}
 			}
 		}
-		if err := r.deleteStack(ctx); err != nil {
-			return "", err
-		}
+		err = r.deleteStack(ctx)
 	}
-	if err := errors.Join(r.g.RemoveUpstreams(ctx, r.deployedName()), r.removeEngine(ctx)); err != nil {
+	// A stack that cannot be deleted must not keep the domain, which costs money.
+	err = errors.Join(err, r.g.RemoveUpstreams(ctx, r.deployedName()), r.removeEngine(ctx))
+	if err != nil {
 		return "", err
 	}
-	r.state.Left, err = r.left(ctx, all)
+	r.state.Left, err = r.left(ctx, r.state.Resources)
 	r.s = nil
 	return "", err
 }

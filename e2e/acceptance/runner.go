@@ -41,6 +41,8 @@ type state struct {
 	// Killing is how a function was before the run pointed its alias to a version that is killed.
 	Killing *ground.Former `json:"killing,omitempty"`
 	Left    []string       `json:"left,omitempty"` // what was not removed, and why
+	// Resources are those of the stack when its removal began.
+	Resources []resource `json:"resources,omitempty"`
 }
 
 // done is a step that is done.
@@ -96,6 +98,8 @@ func (r *runner) begin(ctx context.Context) error {
 		r.g.SearchAt(r.state.Search)
 	}
 	if r.clean {
+		fmt.Fprintf(r.out, "It removes the stack %s and everything beside it from account %s, region %s.\n",
+			r.deployedName(), r.g.AccountID, r.g.Account.Region)
 		return nil
 	}
 	return r.announce(ctx)

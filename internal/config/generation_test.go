@@ -21,7 +21,7 @@ func TestTheOptionsOfANamedIndexAreInItsGeneration(t *testing.T) {
 		}}
 		return c.Generation("content", "search")
 	}
-	if of("/body") == of("/text") || of("/body") != of("/body") {
+	if again := of("/body"); of("/text") == again || of("/body") != again {
 		t.Errorf("got %q and %q", of("/body"), of("/text"))
 	}
 }
