@@ -141,16 +141,26 @@ func (l *Lull) verifyRights() []right {
 	repair.only = map[string]any{"ForAllValues:StringLike": map[string]any{
 		"dynamodb:LeadingKeys": append(keys, healthRows+"*"),
 	}}
-	sources := &Sink{lull: l} // the rights of no sink: only those on sources
+	none := &Sink{lull: l} // the rights of no sink: only those on sources
+	asked := verifiedSources(l.props.Config)
 	return slices.Concat([]right{
 		l.table("VerifyRows", "dynamodb:BatchGetItem", "dynamodb:Scan"), repair,
 		{sid: "Touch", actions: []string{"sqs:SendMessage"}, resources: queues},
 		{sid: "RepairSink", actions: []string{"es:ESHttpPost"}, resources: domains},
 		{sid: "ResolveSink", actions: []string{"es:ESHttpGet"}, resources: resolved},
-	}, sources.fetchRights(), sources.headerRights())
+	}, none.fetchRights(asked), none.headerRights(asked))
 }
 
 // verified lists the sinks of the collections that are verified.
+// verifiedSources returns the names of the sources that verifications ask, sorted.
+func verifiedSources(c *config.Config) (names []string) {
+	for _, collection := range c.Verified() {
+		names = append(names, c.Writers(collection)...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 func (l *Lull) verified() []string {
 	return slices.DeleteFunc(sinkNames(l.props.Config), func(sink string) bool {
 		return !slices.ContainsFunc(l.props.Config.Verified(), func(collection string) bool {

@@ -81,7 +81,8 @@ func (s *Sink) indexRights() []right {
 		},
 		s.lull.mayList(),
 		s.startFlights(),
-	}, s.references(), s.fetchRights(), s.writeRights(), s.enrichRights(), s.headerRights(), s.lull.props.Vpc.rights())
+	}, s.references(), s.fetchRights(sortedKeys(s.lull.props.Config.Sources)), s.writeRights(),
+		s.enrichRights(), s.headerRights(sortedKeys(s.lull.props.Config.Sources)), s.lull.props.Vpc.rights())
 }
 
 // pruneRights allows prune to scan rows and delete old ones, to enqueue and redrive events, and to
@@ -152,10 +153,10 @@ func (s *Sink) loadRights(what string, places []config.BucketPrefix) []right {
 	}
 }
 
-// fetchRights allows index to fetch documents from buckets.
-func (s *Sink) fetchRights() []right {
+// fetchRights allows a function to fetch the documents of these sources from buckets.
+func (s *Sink) fetchRights(sources []string) []right {
 	var places []config.BucketPrefix
-	for _, name := range sortedKeys(s.lull.props.Config.Sources) {
+	for _, name := range sources {
 		if f := s.lull.props.Config.Sources[name].Fetch; f != nil {
 			if bucket, prefix, ok := f.Bucket(); ok {
 				places = append(places, config.BucketPrefix{Bucket: bucket, Prefix: prefix})
@@ -165,13 +166,14 @@ func (s *Sink) fetchRights() []right {
 	return s.loadRights("Fetched", places)
 }
 
-// headerRights allows index to read the headers of requests to sources and enrichers. Both are in
-// one statement, because IAM refuses a policy that has two statements with the same name.
-func (s *Sink) headerRights() []right {
+// headerRights allows a function to read the headers of requests to these sources and to the sink's
+// enrichers. Both are in one statement, because IAM refuses a policy that has two statements with
+// the same name.
+func (s *Sink) headerRights(sources []string) []right {
 	c := s.lull.props.Config
 	var secrets []string
-	for _, from := range c.Sources {
-		if from.Fetch != nil {
+	for _, name := range sources {
+		if from := c.Sources[name]; from.Fetch != nil {
 			secrets = append(secrets, from.Fetch.Headers.SecretARN)
 		}
 	}
