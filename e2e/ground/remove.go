@@ -63,6 +63,18 @@ func (g *Ground) EmptyBucket(ctx context.Context, bucket string) error {
 	}
 }
 
+// owner returns the end of the names of the tests' buckets. All accounts of AWS share the names of
+// buckets, so the name has the account.
+func (g *Ground) owner() string {
+	if g.Real {
+		return "-" + g.AccountID
+	}
+	return ""
+}
+
+// bucketOf returns the name of a bucket of the tests.
+func (g *Ground) bucketOf(stack, name string) string { return stack + "-" + name + g.owner() }
+
 // RemoveUpstreams deletes what the tests made beside a stack: its topic, its bus, and the buckets
 // whose names begin with the stack's name.
 func (g *Ground) RemoveUpstreams(ctx context.Context, stack string) error {
@@ -74,7 +86,7 @@ func (g *Ground) RemoveUpstreams(ctx context.Context, stack string) error {
 		return fmt.Errorf("delete the upstreams: %w", err)
 	}
 	for _, name := range []string{"exports", "catalogue"} {
-		bucket := stack + "-" + name
+		bucket := g.bucketOf(stack, name)
 		exists, err := g.Exists(ctx, kindBucket, bucket)
 		if err != nil {
 			return err

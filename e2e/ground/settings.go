@@ -108,7 +108,7 @@ func (g *Ground) write(s Settings) (deployed, here string, c *config.Config, err
 		}
 		text = os.Expand(text, func(name string) string {
 			return map[string]string{
-				"REGION": g.Account.Region, "ACCOUNT": g.AccountID, "AUTH": string(g.auth()),
+				"REGION": g.Account.Region, "ACCOUNT": g.AccountID, "AUTH": string(g.auth()), "OWNER": g.owner(),
 				"QUIET": cmp.Or(s.Quiet, 4*time.Second).String(), "STACK": s.Stack, "KIND": string(s.Kind), "SINK_URL": f.url,
 				"INDEX": indices(s.Stack, s.Parts) + "-{collection}", "CMS": s.CMS, "FIRST": s.First, "HOOK": s.Hook,
 			}[name]

@@ -159,7 +159,7 @@ func (s *Stack) liveARN() string {
 // method Object uses the bucket exports.
 func (s *Stack) Notify(t testing.TB, name string) {
 	t.Helper()
-	bucket := s.Config.Stack + "-" + name
+	bucket := s.bucketOf(s.Config.Stack, name)
 	made := s.Bucket(t.Context(), bucket) // creates the bucket for its first object
 	_, err := s.Files().PutBucketNotificationConfiguration(t.Context(), &s3.PutBucketNotificationConfigurationInput{
 		Bucket: &bucket, NotificationConfiguration: &types.NotificationConfiguration{
@@ -190,7 +190,7 @@ func (s *Stack) Object(t testing.TB, key, text string) string {
 // ObjectIn is Object for another bucket of the stack.
 func (s *Stack) ObjectIn(t testing.TB, name, key, text string) string {
 	t.Helper()
-	bucket := s.Config.Stack + "-" + name
+	bucket := s.bucketOf(s.Config.Stack, name)
 	made := s.Bucket(t.Context(), bucket) // creates the bucket for its first object
 	if _, err := s.Files().PutObject(t.Context(),
 		&s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: strings.NewReader(text)}); err != nil {
