@@ -338,7 +338,7 @@ sizes: build ## Check the size of each function's program, and what each kind of
 .PHONY: reproducible
 reproducible: build ## Check that a build in another folder gives the same bytes
 	@copy=$$(mktemp -d); trap 'rm -rf "$$copy"' EXIT; \
-	cp -r go.mod go.sum event functions internal setting sink source "$$copy"; \
+	cp -r go.mod go.sum event functions internal searchable setting sink source "$$copy"; \
 	for name in $(functions); do \
 	  (cd "$$copy" && CGO_ENABLED=0 GOOS=linux GOARCH=$(ARCH) $(gobuild) -o "again/$$name" ./functions/$$name); \
 	  cmp "$(DIST)/$$name/bootstrap" "$$copy/again/$$name"; \
