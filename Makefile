@@ -38,7 +38,7 @@ ROUNDS ?= 3
 SIMTIME ?= 10m
 RACECOUNT ?=
 
-sources := $(wildcard cmd command e2e event examples functions infra internal setting sink source tools)
+sources := $(wildcard cmd command e2e event examples functions infra internal searchable setting sink source tools)
 scripts := $(wildcard .ci/run .ci/stages e2e/*.sh examples/*/run localstack/*.sh localstack/*/*.sh)
 
 # make dies of Ctrl-C whatever the command answers, because a terminal sends the signal to both. With job control the
