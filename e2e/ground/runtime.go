@@ -52,7 +52,7 @@ func (s *Stack) EmulateJob(t testing.TB) *Runtime {
 	_, vars := s.deployed(t, names.Prune)
 	vars["AWS_LAMBDA_FUNCTION_NAME"] = s.Names.Job()
 	vars["AWS_LAMBDA_FUNCTION_TIMEOUT"] = fmt.Sprint(lambda.JobTimeout.Seconds())
-	vars[lambda.EnvLiveQueues] = vars[lambda.EnvLiveQueue]
+	vars[lambda.EnvLiveQueues], vars[lambda.EnvBulkQueues] = s.Live, s.Bulk
 	return emulate(t, filepath.Join(s.now.dist, "job", "bootstrap"), vars)
 }
 
