@@ -22,6 +22,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
 
 	"github.com/lullhq/lull/internal/aws/dynamodb"
 	"github.com/lullhq/lull/internal/aws/lambda"
@@ -45,11 +46,18 @@ func (s *Stack) Emulate(t testing.TB, f names.Function, changed map[string]strin
 	return emulate(t, filepath.Join(folder, "bootstrap"), vars)
 }
 
-// EmulateJob runs the program of the function job with the settings of this stack, which has no
-// such function itself.
+// EmulateJob runs the program of the function job, which this stack does not have. The settings are
+// those of the stack, with a canary.
 func (s *Stack) EmulateJob(t testing.TB) *Runtime {
 	t.Helper()
-	_, vars := s.deployed(t, names.Prune)
+	folder, vars := s.deployed(t, names.Prune)
+	settings, err := os.ReadFile(filepath.Join(folder, lambda.SettingsFile))
+	Must(t, err)
+	settings, err = sjson.SetBytes(settings, "canary.every", "15m0s")
+	Must(t, err)
+	root := t.TempDir()
+	Must(t, os.WriteFile(filepath.Join(root, lambda.SettingsFile), settings, 0o600))
+	vars["LAMBDA_TASK_ROOT"] = root
 	vars["AWS_LAMBDA_FUNCTION_NAME"] = s.Names.Job()
 	vars["AWS_LAMBDA_FUNCTION_TIMEOUT"] = fmt.Sprint(lambda.JobTimeout.Seconds())
 	vars[lambda.EnvLiveQueues], vars[lambda.EnvBulkQueues] = s.Live, s.Bulk

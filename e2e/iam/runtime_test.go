@@ -105,6 +105,7 @@ func TestEveryProgramUnderAmazonsRuntime(t *testing.T) {
 				t.Errorf("job answers %s: %v", answer, err)
 			}
 		}
+		s.Says(t, 0, "canary-"+ground.Sink, "jobs")
 		if _, err := job.Invoke(t, []byte(`{"work":"sweep"}`)); err == nil ||
 			!strings.Contains(err.Error(), "no work of this function") {
 			t.Errorf("an unknown work: got %v", err)
