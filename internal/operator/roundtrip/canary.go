@@ -21,9 +21,8 @@ import (
 // the same time.
 const Document = "lull-canary"
 
-// Canary sends a document through each sink that [config.Config.Canaries] names, once in each
-// run. All fields are required. It is safe
-// for concurrent use.
+// Canary sends a document through each sink that [config.Config.Canaries] names, once in each run.
+// All fields are required. It is safe for concurrent use.
 type Canary struct {
 	Stack  operate.API // Forms, the operations of [Trip], and those that keep the state of a job
 	Config *config.Config
