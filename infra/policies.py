@@ -45,6 +45,11 @@ STARS = {
     "ec2:AssignPrivateIpAddresses", "ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface",
     "ec2:UnassignPrivateIpAddresses",
 }
+# Conditions that AWS took after parliament's copy of the reference was made, each with its page.
+NEWER = {
+    # https://docs.aws.amazon.com/lambda/latest/dg/urls-auth.html: October 2025
+    ("lambda:InvokeFunction", "lambda:InvokedViaFunctionUrl", "Bool"),
+}
 # parliament takes a colon for the end of a part of an ARN, and the label of a stream of DynamoDB is a time.
 LABEL = re.compile(r"(:table/[^/]+/stream/)\S+")
 QUEUE, TABLE = "arn:aws:sqs:eu-west-1:111122223333:live", "arn:aws:dynamodb:eu-west-1:111122223333:table/shards"
@@ -62,6 +67,19 @@ WRONG = {
     },
     "RESOURCE_STAR": {"Action": "sqs:SendMessage", "Resource": "*"},
 }
+
+
+def learn(action, condition, kind):
+    """Adds a condition to what the reference lists for an action."""
+    service, name = action.split(":")
+    for entry in parliament.iam_definition:
+        if entry["prefix"] != service:
+            continue
+        entry["conditions"].append({"condition": condition, "description": "", "type": kind})
+        for privilege in entry["privileges"]:
+            if privilege["privilege"] == name:
+                for of in privilege["resource_types"]:
+                    of["condition_keys"].append(condition)
 
 
 def listed(value):
@@ -155,6 +173,8 @@ class Template:
 
 
 def main(paths):
+    for condition in NEWER:
+        learn(*condition)
     for fault, statement in WRONG.items():
         found = findings({"Sid": "Wrong", "Effect": "Allow", **statement})
         if [issue for issue, _ in found] != [fault]:
