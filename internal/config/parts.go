@@ -72,8 +72,7 @@ var partRules = []Rule{
 		},
 	},
 	{
-		"parts-stack", "With parts.of above 1, the name of the stack ends in a hyphen and parts.this, so that senders find " +
-			"the stacks of the other parts.",
+		"parts-stack", "With parts.of above 1, the name of the stack ends in a hyphen and parts.this.",
 		func(c *Config, f *checker) {
 			if c.Parts.Spread() && !strings.HasSuffix(c.Stack, c.Parts.suffix()) {
 				f.fault("stack", c.Stack, "does not end in the part of this stack",
@@ -82,11 +81,11 @@ var partRules = []Rule{
 		},
 	},
 	{
-		"parts-own", "With parts.of above 1, no table and no queue exists already: each part has its own.",
+		"parts-own", "With parts.of above 1, each part has its own table and queues.",
 		checkPartsOwn,
 	},
 	{
-		"parts-lines", "With parts.of above 1, no source reads the lines of objects: they are documents of all parts.",
+		"parts-lines", "With parts.of above 1, no source reads the lines of objects.",
 		func(c *Config, f *checker) {
 			for _, name := range slices.Sorted(maps.Keys(c.Sources)) {
 				if c.Parts.Spread() && c.Sources[name].Lines() != "" {

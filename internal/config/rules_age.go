@@ -19,8 +19,8 @@ var ageRules = []Rule{
 	},
 	{
 		"dead-deadline",
-		"Queue retention >= dead deadline + 12h, the longest time that a flight holds a message: a message becomes a dead " +
-			"letter before the queue drops it.", checkDeadDeadline,
+		"Queue retention >= dead deadline + 12h, the longest hold: a message becomes a dead letter before the " +
+			"queue drops it.", checkDeadDeadline,
 	},
 	{
 		"dead-deadline-hold",
@@ -34,13 +34,12 @@ var ageRules = []Rule{
 	},
 	{
 		"archive",
-		"archive.keep <= row retention - producer lateness: an older message cannot be compared with its row when it is " +
-			"sent again.",
+		"archive.keep <= row retention - producer lateness: an older message cannot be compared with its row.",
 		checkArchive,
 	},
 	{
 		"commit-feed",
-		"commitFeed needs the stack's own table: an existing table keeps the stream that its owner configured.",
+		"commitFeed needs the stack's own table.",
 		func(c *Config, f *checker) {
 			if c.CommitFeed && c.Table.Name != "" {
 				f.fault("commitFeed", true, "needs the stack's own table, but table.name names "+c.Table.Name,

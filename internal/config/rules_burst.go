@@ -9,7 +9,7 @@ var burstRules = []Rule{
 	{"quiet-max-wait", "quiet <= max wait: an event is never due later than the cap.", checkQuiet},
 	{
 		"burst-spread",
-		"W + burst spread <= quiet: otherwise a burst is written twice, once before its last event was received.",
+		"W + burst spread <= quiet: otherwise a burst is written twice.",
 		checkBurstSpread,
 	},
 	{"backoff", "The shortest back-off is not longer than the longest.", checkBackoff},

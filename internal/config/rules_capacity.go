@@ -13,8 +13,7 @@ var capacityRules = []Rule{
 	},
 	{
 		"capacity-rate",
-		"With table.billing: provisioned, table.writes.max is at least queues.expectedRate for each sink: every event is " +
-			"admitted by a write of its own.",
+		"With table.billing: provisioned, table.writes.max is at least queues.expectedRate for each sink.",
 		checkCapacityRate,
 	},
 }

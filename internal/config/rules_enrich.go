@@ -32,7 +32,7 @@ var enrichRules = []Rule{
 		each((*Config).namedEnrichers, checkEnrichTime),
 	},
 	{
-		"enrich-outage", "If tableOutage is open, documents are written at once, so they cannot be enriched.",
+		"enrich-outage", "With tableOutage: open, documents cannot be enriched.",
 		each((*Config).namedEnrichers, checkEnrichOutage),
 	},
 }

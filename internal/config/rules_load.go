@@ -39,9 +39,9 @@ const unreserved = 100
 var loadRules = []Rule{
 	{
 		"in-flight",
-		"The sum over a sink's collections of rate x hold <= 80,000: a queue that holds more stops delivering. hold = W + " +
-			"3s + quiet (or minInterval) where superseded messages leave their flights early, W + 5s + twice that + Ti <= V. " +
-			"Else it is W + 3s + max wait (or minInterval) + cap grace.",
+		"The sum over a sink's collections of rate x hold <= 80,000. hold = W + 3s + quiet (or minInterval) where " +
+			"superseded messages leave their flights early, W + 5s + twice that + Ti <= V. Else it is W + 3s + " +
+			"max wait (or minInterval) + cap grace.",
 		each((*Config).namedSinks, checkInFlight),
 	},
 	{
@@ -55,8 +55,8 @@ var loadRules = []Rule{
 	},
 	{
 		"live-pollers",
-		"queues.live.maxConcurrency, unless it is 0, is at least queues.expectedRate / 300: AWS gives a mapping no more " +
-			"pollers than that, and a poller receives about 300 messages a second.",
+		"queues.live.maxConcurrency, unless it is 0, is at least queues.expectedRate / 300: a poller receives " +
+			"about 300 messages a second.",
 		checkLivePollers,
 	},
 	{

@@ -16,21 +16,20 @@ import (
 // nameRules check names and references to names.
 var nameRules = []Rule{
 	{
-		"names", "The names of sources, collections and sinks become parts of resource names, keys and indices.",
+		"names", "The names of sources, collections and sinks fit into resource names, keys and indices.",
 		checkNames,
 	},
 	{"some", "There is at least one source and one sink.", checkSome},
 	{"default", "If there are several sources or sinks, one is the default, and the default exists.", checkDefaults},
 	{"reference", "A sink or source that a setting names exists.", checkReferences},
 	{
-		"sinks", "A collection names each of its sinks once, by sink or by sinks, and no two of its sinks have the same " +
-			"address and index.",
+		"sinks", "A collection names each of its sinks once, and no two of its sinks have the same address and " +
+			"index.",
 		checkSinks,
 	},
 	{
-		"sinks-match", "If rules bind a source to the queue of one sink of a collection, they bind it to the queues of " +
-			"all its sinks: each " +
-			"gets a copy of its messages.", checkSinksMatch,
+		"sinks-match", "If rules bind a source to the queue of one sink of a collection, they bind it to the " +
+			"queues of all its sinks.", checkSinksMatch,
 	},
 	{
 		"existing", "An existing queue serves one sink, and its name does not end in -bulk or -dead.",

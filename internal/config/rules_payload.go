@@ -14,7 +14,7 @@ import (
 // payloadRules check payloads and the places that references may point to.
 var payloadRules = []Rule{
 	{
-		"http-host", "A host is a name, not an address: lull never fetches from loopback, link-local or private addresses.",
+		"http-host", "A host is a name, not an address.",
 		checkHTTPHosts,
 	},
 	{"tracing", "Spans go to a collector on the same machine, or over an encrypted connection.", checkTracing},

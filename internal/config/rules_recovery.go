@@ -20,8 +20,8 @@ const flightSpan = 240 * time.Second
 var recoveryRules = []Rule{
 	{
 		"recovery-flight",
-		"V + W + 2s <= recovery, and 2 W + 2 Ti + 8s <= recovery (plus applyDelay without versions): the messages of a " +
-			"lost flight are visible again in time, even if they were held for longer than the visibility.",
+		"V + W + 2s <= recovery, and 2 W + 2 Ti + 8s <= recovery (plus applyDelay without versions): the messages " +
+			"of a lost flight are visible again in time.",
 		each((*Config).used, checkRecoveryFlight),
 	},
 	{

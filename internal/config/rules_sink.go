@@ -37,9 +37,8 @@ var sinkRules = []Rule{
 	},
 	{
 		"sink-apply-delay",
-		"A sink without versions may apply a request after lull has closed the connection: the lease must cover that, or " +
-			"a late write is a " +
-			"silent loss.", each((*Config).namedSinks, checkApplyDelay),
+		"A sink without versions may apply a request after lull has closed the connection: the lease must cover " +
+			"that.", each((*Config).namedSinks, checkApplyDelay),
 	},
 	{
 		"sink-index", "Two collections in one index would overwrite each other's documents under the same id.",
@@ -60,8 +59,8 @@ var sinkRules = []Rule{
 	},
 	{
 		"sink-unchanged",
-		"unchanged: keep trusts the row about the content of the sink. So lull may not write without the row, " +
-			"and the sink can distinguish its index from one that was created again, or the operator names it.",
+		"With unchanged: keep, lull may not write without the row, and the sink can distinguish its index from " +
+			"one that was created again, or the operator names it.",
 		checkUnchanged,
 	},
 }

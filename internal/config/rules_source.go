@@ -27,9 +27,8 @@ var sourceRules = []Rule{
 	},
 	{
 		"source-arrival",
-		"The time of arrival is a version of the class time, and a position in a stream has the class int or lex. One " +
-			"document's versions all have one class: arrival and position need their classes, and do not fit a kind whose " +
-			"messages all have versions.", each((*Config).linkedSources, checkSourceArrival),
+		"The time of arrival is a version of the class time, and a position in a stream has the class int or lex. " +
+			"They do not fit a kind whose messages all have versions.", each((*Config).linkedSources, checkSourceArrival),
 	},
 	{
 		"source-max-version",

@@ -7,8 +7,7 @@ import "strings"
 // verifyRules check how collections are verified.
 var verifyRules = []Rule{{
 	"verify",
-	"A collection that is verified has one source, which has the setting fetch. Otherwise lull could not know which " +
-		"source has a document.",
+	"A collection that is verified has one source, which has the setting fetch.",
 	each((*Config).Verified, checkVerify),
 }}
 

@@ -140,8 +140,8 @@ func sourceSettings() []setting.Setting {
 var commonSourceSettings = []setting.Setting{
 	setting.Count("sources.<name>.epoch", 0, shard.LastEpoch-1,
 		"A number that an operator raises after the upstream's counter went back."),
-	setting.Choice("sources.<name>.noVersion", "What happens to an event without a version: refused; or the "+
-		"last arrival wins; or its position in the partition or shard of Kafka or Kinesis is its version.",
+	setting.Choice("sources.<name>.noVersion", "What happens to an event without a version: refused; or the last "+
+		"arrival wins; or its position in Kafka or Kinesis is its version.",
 		"refuse", "arrival", "position").
 		Otherwise("refuse"),
 	setting.Text("sources.<name>.maxVersion", nil, "", "The greatest version that events of the source may have.").

@@ -12,16 +12,15 @@ import (
 var topSettings = []setting.Setting{
 	setting.Text("stack", namePattern, nameShape, "The prefix of every resource name."),
 	setting.Count("parts.of", 1, shard.MaxParts,
-		"The number of stacks that the documents are spread over by a hash of their ids; 1 for this stack alone "+
-			"(docs/scale.md)."),
+		"The number of stacks that the documents are spread over (docs/scale.md)."),
 	setting.Count("parts.this", 0, shard.MaxParts, "The part that this stack is, 1 to parts.of.").
 		Otherwise("required if parts.of is more than 1"),
 	setting.Text("table.name", tablePattern, "the name of a table, or nothing",
 		"An existing DynamoDB table, if the stack should not create its own.").
 		Otherwise("the stack creates STACK-shards"),
 	setting.Choice("table.billing",
-		"How AWS bills the table: for each request, or for the capacity that it keeps ready (docs/cost.md). With "+
-			"table.name, only lull cost and lull simulate use it.", string(OnDemand), string(Provisioned)),
+		"How AWS bills the table: for each request, or for capacity (docs/cost.md). With table.name, only lull "+
+			"cost and lull simulate use it.", string(OnDemand), string(Provisioned)),
 	setting.Count("table.writes.min", 1, maxCapacity, "The fewest write units a second that are kept ready, if provisioned."),
 	setting.Count("table.writes.max", 1, maxCapacity, "The most write units a second that auto scaling keeps ready."),
 	setting.Count("table.writes.target", minTarget, maxTarget,
@@ -68,8 +67,8 @@ var queueSettings = []setting.Setting{
 	setting.Count("queues.live.batch", 1, maxBatch, "The most messages of one invocation of receive, live lane."),
 	setting.Duration("queues.live.window", 0, maxWindow, time.Second, "W, how long a batch is gathered, live lane."),
 	setting.Count("queues.live.maxConcurrency", 0, maxConcurrency,
-		"The most invocations of receive at once, live lane; 0 for only the account's limit, never 1. With a limit, "+
-			"AWS polls with at least five receivers; without a limit, with at least two."),
+		"The most invocations of receive at once, live lane; 0 for only the account's limit, never 1. With a "+
+			"limit, AWS polls with at least five receivers, otherwise with two."),
 	setting.Count("queues.bulk.batch", 1, maxBatch, "The most messages of one invocation of receive, bulk lane."),
 	setting.Duration("queues.bulk.window", 0, maxWindow, time.Second, "W, how long a batch is gathered, bulk lane."),
 	setting.Count("queues.bulk.maxConcurrency", minConcurrency, maxConcurrency,
@@ -81,10 +80,8 @@ var queueSettings = []setting.Setting{
 	setting.Duration("queues.deadLetterRetention", minQueueRetention, maxQueueRetention, time.Second,
 		"How long the dead-letter queue keeps a message, from when it was first sent."),
 	setting.Choice("queues.elsewhere",
-		"What happens to an event in the queue of a sink that is not a sink of its collection. With skip, it is "+
-			"skipped and counted: use it only if the sender also sends the event to the queue of the right sink, like a "+
-			"topic that "+
-			"several sinks subscribe to.", string(ElsewhereDeadLetter), string(ElsewhereSkip)).
+		"What happens to an event in the queue of a sink that is not a sink of its collection. Use skip only if "+
+			"the sender also sends the event to the queue of the right sink.", string(ElsewhereDeadLetter), string(ElsewhereSkip)).
 		Otherwise("deadLetter, or skip if a collection has several sinks"),
 	setting.Duration("queues.burstSpread", 0, time.Minute, 0, "How far apart the events of one burst are sent."),
 	setting.Count("queues.expectedRate", 1, 1_000_000, "Messages a second of one queue.").
@@ -163,8 +160,8 @@ var lastSettings = []setting.Setting{
 		"An OpenTelemetry collector that accepts OTLP over HTTP, such as http://localhost:4318.").
 		Otherwise("no tracing"),
 	setting.Duration("recovery", 10*time.Second, 15*time.Minute, 0,
-		"The longest additional delay of a document after one lost invocation or flight, from the end of its "+
-			"collection's own window. A sink without versions adds its applyDelay."),
+		"The longest additional delay of a document after one lost invocation or flight. A sink without versions "+
+			"adds its applyDelay."),
 	setting.Choice("deadLetters", "What happens to dead letters: queue keeps them, none logs, counts and deletes them.", "queue",
 		"none"),
 	setting.Flag("commitFeed", "Each commit is published as an event: by the table's stream, in lull dev by GET /feed."),
@@ -172,6 +169,6 @@ var lastSettings = []setting.Setting{
 		"Adds a URL that says whether a version is searchable (docs/searchable.md), for this many requests at once.").
 		Otherwise("no URL"),
 	setting.Choice("tableOutage",
-		"What receive does while the table is unreachable: all messages wait, or (open) it writes at once and the "+
-			"sink may show older versions.", "closed", "open"),
+		"While the table is unreachable, all messages wait, or (open) are written at once: the sink may show "+
+			"older versions.", "closed", "open"),
 }

@@ -29,13 +29,10 @@ const sinksFoot = `
 - ` + "**`unchanged: keep`:**" + ` the kind tells its index from another one of that name, so lull can
   leave out [writes that change
   nothing](../choose-settings.md#is-much-of-it-published-again-without-a-change).
-- lull never hides or changes your own alias, template or index. Package sinktest has a suite for
-  it, which every kind passes.
+- lull never hides or changes your own alias, template or index.
 - **Documents a request:** the default of ` + "`bulkDocuments`" + `.
-- A stack may have several sinks, and ` + "`collections.NAME.sink`" + ` says which one a collection goes to. A
-  collection may also go to [several sinks](../fan-out.md).
-- Any kind takes a ceiling: ` + "`maxDocumentsPerSecond`" + ` and ` + "`maxConcurrency`" + `
-  ([a ceiling](../lifecycles.md#a-ceiling)).
+- Any kind takes [a ceiling](../lifecycles.md#a-ceiling). A collection may go to [several
+  sinks](../fan-out.md).
 - [Answers](opensearch.md#answers) says what lull does with each answer of an engine. For your
   own kind, see [package sink](../../sink/doc.go) and [the
   example](../../examples/outoftree/README.md).

@@ -81,8 +81,8 @@ func init() {
 					"A file of PEM certificates that sign the server's certificate.").Otherwise("the certificates that the system " +
 					"trusts"),
 				setting.Text("language", wordPattern, "the name of a text search configuration",
-					"The text search configuration that splits texts into words, such as english: forms of a word match each "+
-						"other, and stop words are not found. A change applies only to tables that are created later."),
+					"The text search configuration that splits texts into words, such as english. A change "+
+						"applies only to tables that are created later."),
 				setting.Duration("rememberDeletes", time.Hour, 30*setting.Day, time.Second,
 					"How long a table remembers a deleted document, so that it refuses an older version."),
 				setting.Pointer("vector.field", "The field that holds a vector: an array of numbers.").Otherwise("none"),

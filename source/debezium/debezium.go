@@ -60,13 +60,13 @@ func init() {
 				setting.Pointer("debezium.version", "The path of the version.").Otherwise(defaultVersion),
 				setting.Flag(
 					"debezium.binlog",
-					"Takes the version from the position in the binlog of MySQL or MariaDB: file, "+
-						"position and row. Needs class: int. Raise the source's epoch when another server takes over.",
+					"Takes the version from the position in the binlog of MySQL or MariaDB. Needs class: int. "+
+						"Raise the source's epoch when another server takes over.",
 				),
 				setting.Flag(
 					"debezium.sequence",
-					"Takes the version from PostgreSQL's source.sequence: the commit before the "+
-						"change, then the change. Needs class: int, and orders snapshots too.",
+					"Takes the version from PostgreSQL's source.sequence. Needs class: int, and orders snapshots "+
+						"too.",
 				),
 			},
 		},

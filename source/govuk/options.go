@@ -80,9 +80,9 @@ func init() {
 				setting.List("govuk.overridePaths", pathPattern, "a path such as /help or /world/*",
 					"Paths that are indexed with any document type; * matches one segment.").Otherwise("GOV.UK's own"),
 				setting.List("govuk.locales", localePattern, "a locale such as en",
-					"The locales that are indexed; others are skipped. A document's id is the content_id for the first one, "+
-						"and content_id:LOCALE for each other one. So add locales at the end: then the ids do not change. "+
-						"`lull config diff` warns about other changes.").Otherwise("en"),
+					"The locales that are indexed. A document's id is the content_id for the first one, and "+
+						"content_id:LOCALE for each other one. So add locales at the end: then the ids do not "+
+						"change.").Otherwise("en"),
 			},
 		},
 		Class: source.ClassInt, Versioned: true, OwnDocument: true,

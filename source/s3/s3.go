@@ -63,8 +63,8 @@ func init() {
 					"compressed with gzip.").Otherwise("none: an object is one document"),
 				setting.Count("s3.linesPerSecond", 1, 100_000, "With lines: how many lines of one object become messages in "+
 					"a second, on average."),
-				setting.Bytes("s3.maxText", 1<<10, 10<<40, "With lines: how much text of one object is read, after "+
-					"decompression. The rest of a longer object becomes a dead letter."),
+				setting.Bytes("s3.maxText", 1<<10, 10<<40, "With lines: how much text of one object is read, "+
+					"after decompression."),
 			},
 		},
 		Class: source.ClassSeq, Versioned: true, OwnDocument: true,
