@@ -43,17 +43,16 @@ func Contenders() []Contender {
 		},
 		{
 			Name: "execution per document", Fenced: true, Start: Express,
-			About: "a row keeps the newest version and its payload. One Express execution per burst waits until the " +
-				"document was quiet, or max wait is over, and writes it alone. It tries again until its five minutes " +
-				"are nearly over, and then sends the document to the queue.",
+			About: "a row keeps the newest version and its payload. One Express execution per burst waits until " +
+				"the document was quiet, or max wait is over, and writes it alone.",
 			Lacks: "a message that outlives its execution: it is acknowledged as soon as the row has it, so an " +
 				"execution that is lost or stopped is a lost change; bulk requests; epochs, when the source's counter " +
 				"goes back; an order of two edits with one version",
 		},
 		{
 			Name: "version table", Fenced: true, Start: VersionTable,
-			About: "each batch is collapsed; a conditional write asks a row of the document whether its version is " +
-				"older; what is left is written in bulk, at once.",
+			About: "each batch is collapsed; a conditional write asks a row whether the version is older; the " +
+				"rest is written in bulk, at once.",
 			Lacks: "debounce: a burst is written as often as it spans batches; epochs, when the source's counter goes " +
 				"back; an order of two edits with one version; deletes after the sink was restored",
 		},

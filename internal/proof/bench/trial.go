@@ -35,7 +35,7 @@ func Trials() []Trial {
 		{
 			Name: "old copies", change: oldCopies,
 			About: "each second document is deleted; a copy of its last put comes again, two minutes or two hours " +
-				"later, from an archive or a dead-letter queue.",
+				"later.",
 		},
 		{
 			Name: "equal versions", change: equalVersions,
@@ -63,12 +63,11 @@ func Trials() []Trial {
 		},
 		{
 			Name: "an hour without the sink", short: true, change: outage,
-			About: "the engine answers nothing for an hour, while changes and deletes go on.",
+			About: "the engine answers nothing for an hour, while changes and deletes continue.",
 		},
 		{
 			Name: "faults", faults: true, change: func(*Trace, *rand.Rand) {},
-			About: "the standard fault mix of [faults](faults.md): lost answers, throttles, killed functions, lost and " +
-				"doubled executions, clocks that are off.",
+			About: "the [standard fault mix](faults.md#standard-fault-mix).",
 		},
 	}
 }
