@@ -67,9 +67,6 @@ func TestErrors(t *testing.T) {
 			t.Errorf("stateAdvice does not have the state %s", m.State)
 		}
 		text := strings.ToUpper(m.Text[:1]) + m.Text[1:] + "."
-		if m.State.Wrong() {
-			text += " An operator has to act."
-		}
 		fmt.Fprintf(&states, "\n### %s\n\n%s\n", m.State, wrapped(text+" **To do:** "+advice))
 	}
 	for _, c := range constants(t, "internal/seam/deadletter/letter.go", "Reason") {
@@ -82,7 +79,8 @@ func TestErrors(t *testing.T) {
 	for _, c := range constants(t, "internal/seam/journal/journal.go", "Step") {
 		page := "runbook/" + strings.ReplaceAll(c.value, "_", "-") + ".md"
 		if _, err := os.Stat(filepath.Join(tree.Root, "docs", page)); err == nil {
-			c.text = fmt.Sprintf("%s: see the [runbook](%s)", strings.ReplaceAll(c.text, ": alarm", ""), page)
+			steps += fmt.Sprintf("| [`%s`](%s) | %s |\n", c.value, page, strings.ReplaceAll(c.text, ": alarm", ""))
+			continue
 		}
 		steps += fmt.Sprintf("| `%s` | %s |\n", c.value, c.text)
 	}

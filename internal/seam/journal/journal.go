@@ -28,25 +28,22 @@ const (
 	Scheduled    Step = "scheduled"     // (end) stored until notbefore; Until is notbefore
 	Failed       Step = "failed"        // not judged in this invocation; the message stays in the queue
 	Launched     Step = "launched"      // a flight of Count messages; Until is its first wake
-	// (end) Count lines of an object became messages, and another message continues the reading;
-	// Detail is the object and how far lull has read it
+	// (end) Count lines of an object became messages; Detail is the object and how far lull read it
 	ObjectRead  Step = "object_read"
 	ObjectDone  Step = "object_done"  // (end) an object of many documents was read to its end; Detail is the object
 	Archived    Step = "archived"     // Count messages are in the archive
-	ArchiveLost Step = "archive_lost" // Count messages will not be in the archive, but no event is lost: alarm
+	ArchiveLost Step = "archive_lost" // Count messages will not be in the archive; no event is lost: alarm
 	LaunchLost  Step = "launch_lost"  // the flight could not start; SQS makes the messages visible again
 	Superseded  Step = "superseded"   // (end) held until a newer version was committed
 	Waiting     Step = "waiting"      // index waits with the document until Until; Detail says why
 	LeftFlight  Step = "left_flight"  // left the flight, but not the queue; Detail says why
-	// left the flight because a newer version is pending; visible again at Until, when the version
-	// is mostly stale
+	// left the flight because a newer version is pending; visible again at Until
 	LeftSuperseded Step = "left_superseded"
 	Claimed        Step = "claimed" // this flight has the lease; Until is the end of the lease
 	// the newest state of the document was fetched, of Count bytes; Detail is the source
 	Fetched     Step = "fetched"
 	FetchFailed Step = "fetch_failed" // fetch returned no document to write; Detail is the source and why
-	// the enricher of the collection added fields to the document, which has Count bytes now;
-	// Detail is the enricher's kind
+	// the enricher added fields to the document, which has Count bytes now; Detail is its kind
 	Enriched     Step = "enriched"
 	EnrichCalled Step = "enrich_called" // one request to the enricher for Count documents; Detail is the collection
 	EnrichFailed Step = "enrich_failed" // the enricher gave no usable answer; Detail is the collection and why
@@ -60,8 +57,8 @@ const (
 	OutcomeUnknown Step = "outcome_unknown" // the sink gave no answer, or none to trust; lease and claimed stay
 	SinkNewer      Step = "sink_newer"      // the sink answered 409 under a lease that is still running: alarm
 	ClockOff       Step = "clock_off"       // a clock is or was wrong: alarm; Detail says by how much
-	// the sink refused Count operations because of the engine or the settings, not because of a
-	// document: alarm; Detail is the sink's answer
+	// the sink refused Count operations because of the engine or the settings: alarm; Detail is its
+	// answer
 	SinkConfiguration Step = "sink_configuration"
 	LeaseLost         Step = "lease_lost"  // COMMIT was refused, because another claim has the lease: alarm
 	Deleted           Step = "deleted"     // the message was deleted from the queue
@@ -92,8 +89,8 @@ const (
 	Dropped  Step = "dropped"
 	Returned Step = "returned" // a message that was never tried was moved back from the dead-letter queue
 	Redriven Step = "redriven" // a dead letter was sent again
-	// a message says that it is a dead letter, but its sender is not one of lull's functions; lull
-	// judges the message inside the dead letter
+	// a message says that it is a dead letter, but no function of lull sent it; lull judges the
+	// message inside
 	Untrusted Step = "untrusted"
 	Collected Step = "collected" // prune deleted a row
 	Stuck     Step = "stuck"     // prune found something that should not exist: alarm
@@ -117,16 +114,16 @@ const (
 	// an operator made versions below the committed one acceptable again (audit); Key is the
 	// committed version
 	Reset Step = "reset"
-	// an operator had a tombstone written: the sink deletes the document, and lull refuses older
-	// versions (audit); Detail is who, and why
+	// an operator removed the document, and lull refuses older versions (audit); Detail is who, and
+	// why
 	Removed Step = "removed"
 	// an operator copied a document to a sink from another sink of the collection (audit)
 	Copied  Step = "copied"
 	Paused  Step = "paused"  // an operator paused the sink (audit); Detail is who, and why
 	Resumed Step = "resumed" // an operator ended the pause of the sink (audit)
 	Aborted Step = "aborted" // an operator stopped the reading of an object (audit); Detail is which object, who, and why
-	// the new index of a rebuild lacks Count written documents, or may lack them; Doc is one of
-	// these documents, Detail the sink's answer for it
+	// the new index of a rebuild may lack Count written documents; Doc is one of them, Detail the
+	// sink's answer for it
 	Missed Step = "missed"
 	// an operator's rebuild of a collection reached its next step (audit); Detail is which step,
 	// and who
