@@ -262,7 +262,7 @@ func permissionWays(t testing.TB) (all []way) {
 	table, _, _ = strings.Cut(table, "<!-- end of rights -->")
 	for line := range strings.SplitSeq(table, "\n") {
 		cells := strings.Split(line, " | ")
-		if len(cells) != 5 || !strings.Contains(cells[1], "`") {
+		if len(cells) != 4 || !strings.Contains(cells[1], "`") {
 			continue
 		}
 		for role := range strings.SplitSeq(strings.TrimPrefix(cells[0], "| "), ", ") {
@@ -270,11 +270,11 @@ func permissionWays(t testing.TB) (all []way) {
 				continue
 			}
 			service := ""
-			for action := range strings.SplitSeq(strings.ReplaceAll(cells[2], "`", ""), ", ") {
+			for action := range strings.SplitSeq(strings.ReplaceAll(cells[1], "`", ""), ", ") {
 				if s, a, ok := strings.Cut(action, ":"); ok {
 					service, action = s, a
 				}
-				for on := range strings.SplitSeq(cells[3], "; ") {
+				for on := range strings.SplitSeq(cells[2], "; ") {
 					all = append(all, permission(t, role, service+":"+action, on))
 				}
 			}
