@@ -110,7 +110,7 @@ func again(c *cobra.Command, seen map[string]string) *pflag.FlagSet {
 	out := pflag.NewFlagSet("", pflag.ContinueOnError)
 	c.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {
 		own := *f
-		if name, usage := pflag.UnquoteUsage(f); len(usage) > 60 {
+		if name, usage := pflag.UnquoteUsage(f); len(usage) > 40 {
 			key := f.Name + " " + f.Usage
 			if before, ok := seen[key]; ok {
 				own.Usage = fmt.Sprintf("`%s` as for %s", name, before)
@@ -123,9 +123,10 @@ func again(c *cobra.Command, seen map[string]string) *pflag.FlagSet {
 	return out
 }
 
-// plainFailures are meanings of exit code 1 that say no more than the table of all codes.
+// plainFailures are meanings of an exit code that say no more than the table of all codes.
 var plainFailures = regexp.MustCompile(
-	`(did|does) not answer$|could not be (written|served|started|printed)$|^something stopped (it|the run)$|simulation failed`)
+	`(did|does) not answer$|could not be (written|served|started|printed)$|simulation failed|` +
+		`^something stopped (it|the run)(: run it again( to continue)?)?$|^(the )?[a-z ]*not found$`)
 
 // ownCodes returns in one paragraph the exit codes that mean more for a command than for all.
 func ownCodes(long string) string {
