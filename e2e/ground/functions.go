@@ -115,7 +115,7 @@ func (s *Stack) Share(t testing.TB, f names.Function, version string, share floa
 var streamVersion = regexp.MustCompile(`\[([0-9]+)\]`)
 
 // Ran returns the number of log streams of each version of a function. Every environment of a
-// version has a stream of its own.
+// version has its own stream.
 func (s *Stack) Ran(t testing.TB, f names.Function) map[string]int {
 	t.Helper()
 	ran := make(map[string]int)

@@ -173,7 +173,7 @@ func (r *Runtime) Batch(t testing.TB, s *Stack, queue string, msgs []types.Messa
 	strict := json.NewDecoder(bytes.NewReader(answer))
 	strict.DisallowUnknownFields()
 	if err := strict.Decode(&a); err != nil || a.BatchItemFailures == nil {
-		t.Fatalf("the answer %s is none of an event source mapping: %v", answer, err)
+		t.Fatalf("the answer %s does not fit an event source mapping: %v", answer, err)
 	}
 	for _, failure := range *a.BatchItemFailures {
 		i := slices.IndexFunc(msgs, func(m types.Message) bool { return *m.MessageId == failure.ItemIdentifier })

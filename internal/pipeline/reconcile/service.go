@@ -26,7 +26,7 @@ type Service struct {
 	NewToken func() shard.Token // returns a random, new token at each call
 }
 
-// Outcome is what was done with a document that differs. In a dry run it is the expected result.
+// Outcome says how a repair of a document that differs ended. In a dry run it is the expected result.
 type Outcome string
 
 // The outcomes.
@@ -74,7 +74,7 @@ type Copy struct {
 	shard.InSink
 }
 
-// Line is a document that differs, and what was done about it.
+// Line is a document that differs, with the outcome of its repair.
 type Line struct {
 	Finding
 	Outcome Outcome

@@ -103,7 +103,7 @@ func (f *Fast) arm() {
 }
 
 // real returns how long the machine's clock takes until this clock has moved by d. It assumes that
-// slow does not change meanwhile. The result is at least 1 ns.
+// slow does not change in the meantime. The result is at least 1 ns.
 func (f *Fast) real(d time.Duration) time.Duration {
 	if f.slow == 0 {
 		d = time.Duration(math.Ceil(float64(d) / f.speed))

@@ -52,7 +52,7 @@ const (
 // schema is newer, the code leaves the flight's messages to redelivery.
 const SchemaVersion = 1
 
-// Manifest is what one receive invocation holds.
+// Manifest lists the records that one receive invocation holds.
 type Manifest struct {
 	Schema   int
 	Flight   ID

@@ -11,7 +11,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Step is the kind of a decision. The words are those of the design.
+// Step is the kind of a decision. The words are the design's.
 type Step string
 
 // The steps. A step marked (end) completes an event. A message may be deleted once all its events

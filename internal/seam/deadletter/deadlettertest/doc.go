@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package deadlettertest is the conformance suite of [deadletter.Store]. The suite uses only the
-// interface, and dead letters of its own. So it may run at the same time as other tests against
+// interface, and its own dead letters. So it may run at the same time as other tests against
 // shared storage.
 package deadlettertest

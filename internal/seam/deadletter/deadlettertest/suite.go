@@ -33,7 +33,7 @@ func Run(t *testing.T, open func(t *testing.T) deadletter.Store) {
 		"a redrive is counted, and the dead letter stays stored":                            redriven,
 		"marking an absent dead letter as redriven does not store one":                      markAbsent,
 		"a dropped dead letter is deleted":                                                  drops,
-		"dead letters are listed oldest first, in pages of any size, and none is missing":   lists,
+		"dead letters are listed oldest first, in pages of any size, without a gap":         lists,
 		"a filter selects dead letters":                                                     filters,
 		"parked dead letters are counted":                                                   counts,
 		"a call under a context that has ended fails":                                       endedContext,
@@ -295,7 +295,7 @@ func endedContext(r *run) {
 		"drop": r.Drop(ended, l.ID),
 	})
 	if found {
-		r.Error("get: a dead letter beside the error")
+		r.Error("get: a dead letter together with the error")
 	}
 	r.expect(l)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package scheduletest is the conformance suite of [schedule.Store]. The suite uses only the
-// interface, and items of its own. So it may run at the same time as other tests against shared
+// interface, and its own items. So it may run at the same time as other tests against shared
 // storage.
 package scheduletest
