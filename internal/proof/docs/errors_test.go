@@ -67,7 +67,10 @@ func TestErrors(t *testing.T) {
 			t.Errorf("stateAdvice does not have the state %s", m.State)
 		}
 		text := strings.ToUpper(m.Text[:1]) + m.Text[1:] + "."
-		fmt.Fprintf(&states, "\n### %s\n\n%s\n", m.State, wrapped(text+" **To do:** "+advice))
+		if advice != "Nothing." {
+			text += " **To do:** " + advice
+		}
+		fmt.Fprintf(&states, "\n### %s\n\n%s\n", m.State, wrapped(text))
 	}
 	for _, c := range constants(t, "internal/seam/deadletter/letter.go", "Reason") {
 		a := deadletter.Reason(c.value).Advice()
