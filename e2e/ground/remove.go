@@ -75,7 +75,7 @@ func (g *Ground) owner() string {
 // bucketOf returns the name of a bucket of the tests.
 func (g *Ground) bucketOf(stack, name string) string { return stack + "-" + name + g.owner() }
 
-// RemoveUpstreams deletes what the tests made outside of a stack: its topic, its bus, and the buckets
+// RemoveUpstreams deletes what tests made outside of a stack: its topic, its bus, and the buckets
 // whose names begin with the stack's name.
 func (g *Ground) RemoveUpstreams(ctx context.Context, stack string) error {
 	topic := "arn:aws:sns:" + g.Account.Region + ":" + g.AccountID + ":" + stack + "-changes"

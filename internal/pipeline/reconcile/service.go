@@ -26,7 +26,7 @@ type Service struct {
 	NewToken func() shard.Token // returns a random, new token at each call
 }
 
-// Outcome says how a repair of a document that differs ended. In a dry run it is the expected result.
+// Outcome is the result of a repair. In a dry run it is the expected result.
 type Outcome string
 
 // The outcomes.
