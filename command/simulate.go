@@ -80,7 +80,8 @@ func simulateCommand() *cobra.Command {
 		flag("sink-takes", &f.load.Takes, "`N` documents a second that a sink takes: it answers 429 to the others; "+
 			"0 for no limit"),
 		flag("sink-throttles", &f.load.Throttles, "`WAY` of --sink-takes: bucket, queue (requests wait), "+
-			"random (any request may be refused), or drift (the limit moves up and down by half)"),
+			"late (requests wait longer than lull does), random (any request may be refused), "+
+			"or drift (the limit moves up and down by half)"),
 		flag("sink-denies-pings", &f.pingDenied, "lull may write to the sinks, but not ping them"),
 		flag("plot", &f.plot, "`FILE` for a picture, SVG: what the sinks got, how fresh documents were and what waited"),
 		flag("story", &f.story, "`FILE` for everything that happens, line by line"),

@@ -132,7 +132,8 @@ type Index struct {
 	// Guard, G, is a margin in every lease. It covers an invocation that runs past its time-out,
 	// and clocks that differ. Default 3s.
 	Guard time.Duration `json:"guard"`
-	// SinkDeadline is the longest one call to a sink may take. Default 6s.
+	// SinkDeadline is the longest one call to a sink may take. If the answer to a request takes more
+	// than half of it, lull sends fewer documents. Default 6s.
 	SinkDeadline time.Duration `json:"sinkDeadline"`
 	// MaxItemsPerTurn bounds the documents that one turn of a flight works on. Default 2,000.
 	MaxItemsPerTurn int `json:"maxItemsPerTurn"`

@@ -57,7 +57,7 @@ var functionSettings = []setting.Setting{
 	setting.Duration("index.guard", minGuard, time.Minute, 0,
 		"G, how late an invocation may be killed and how far clocks may differ; part of the lease."),
 	setting.Duration("index.sinkDeadline", time.Second, maxLambdaTimeout, 0,
-		"The longest time that one call to a sink may take."),
+		"The longest time that one call to a sink may take. If an answer takes more than half of it, lull sends fewer documents."),
 	setting.Count("index.maxItemsPerTurn", 1, 10_000, "The most documents that one turn of a flight works on."),
 	setting.Count("index.waitingTurns", 0, 100,
 		"How often a superseded version wakes for the quiet window before it sleeps to the cap."),

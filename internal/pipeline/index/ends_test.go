@@ -9,6 +9,7 @@ import (
 	"github.com/lullhq/lull/internal/pipeline/usecasetest"
 	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/shard/shardtest"
 	"github.com/lullhq/lull/sink"
 )
 
@@ -50,6 +51,76 @@ func TestHealthOpensTheCircuitIfNoDocumentIsAnswered(t *testing.T) {
 				h := p.health()
 				if h.judge(p.Context(), answering(p.claimed(), sink.Outcome{Kind: kind})); h.tripped != open {
 					p.Errorf("tripped %v, want %v", h.tripped, open)
+				}
+			})
+		})
+	}
+}
+
+// An engine that queues requests answers late, then not at all. lull slows down at the first late
+// answer. It never slows below the speed after an outage, because some sinks are always slow.
+func TestHealthSlowsDownForALateAnswer(t *testing.T) {
+	late := 3100 * time.Millisecond // the deadline is six seconds
+	for name, c := range map[string]struct {
+		took   time.Duration
+		pace   int64 // before the answer
+		bulk   int   // documents in a request
+		slowed int
+	}{
+		"in time":                          {took: 3 * time.Second, bulk: 500},
+		"late":                             {took: late, bulk: 500, slowed: 1},
+		"late for two requests":            {took: late, bulk: 1},
+		"late, and already slow":           {took: late, bulk: 500, pace: shard.RestartPace - 1000},
+		"late, and slower than it could":   {took: late, bulk: 500, pace: 2 * shard.RestartPace, slowed: 1},
+		"late for each of the two it sent": {took: 2 * late, bulk: 1, slowed: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stage(t, nil, []string{put("a", 1), put("b", 1)}, func(p *parts) {
+				set := p.f.config.Sinks["search"]
+				set.BulkDocuments = c.bulk
+				p.f.config.Sinks["search"] = set
+				if c.pace > 0 {
+					long := p.f.now().Add(-4 * time.Second)
+					p.Write(shardtest.Put(shard.Row{
+						Doc: shard.HealthRow("search"), RateAt: long, Rate: c.pace, RateTop: c.pace,
+					}))
+				}
+				h := p.health()
+				h.read(p.Context())
+				r := answering(p.claimed(), sink.Outcome{Kind: sink.Applied})
+				r.took = c.took
+				h.judge(p.Context(), r)
+				p.Noted(journal.Slowed, c.slowed)
+				if h.tripped {
+					p.Error("the circuit opened")
+				}
+			})
+		})
+	}
+}
+
+// While answers are missing, the sink does not count as healthy: the circuit opens for longer each
+// time, although each request waits longer than the circuit was open.
+func TestTheLevelRisesWhileNoRequestIsAnswered(t *testing.T) {
+	for name, c := range map[string]struct {
+		took time.Duration
+		want int64
+	}{
+		"refused at once":    {took: time.Millisecond, want: 1},
+		"after the deadline": {took: 6 * time.Second, want: 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stage(t, nil, []string{put("a", 1)}, func(p *parts) {
+				// The circuit closed ten seconds ago, at a level whose time is four seconds.
+				p.Write(shardtest.Put(shard.Row{
+					Doc: shard.HealthRow("search"), Level: 3, LastWrite: p.f.now().Add(-10 * time.Second),
+				}))
+				h := p.health()
+				h.read(p.Context())
+				r := answering(p.claimed(), sink.Outcome{Kind: sink.Unknown, Reason: "time-out"})
+				r.took, r.began = c.took, p.f.now().Add(-c.took)
+				if h.judge(p.Context(), r); h.row.Level != c.want {
+					p.Errorf("level %d, want %d", h.row.Level, c.want)
 				}
 			})
 		})

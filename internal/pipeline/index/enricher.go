@@ -109,7 +109,7 @@ func (e *enricher) judge(ctx context.Context, n tally) {
 
 // trip opens the service's circuit for all flights. The circuit stays open longer at each level.
 func (e *enricher) trip(ctx context.Context, after time.Duration) {
-	level, until := e.opening(e.now(), after)
+	level, until := e.opening(e.now(), e.now(), after)
 	e.circuit, e.next, e.probing = shard.CircuitOpen, until+1, 0
 	if e.openCircuit(ctx, level, until) {
 		e.note(journal.Note{

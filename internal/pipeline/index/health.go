@@ -35,6 +35,13 @@ const (
 	patientEvery = 8
 )
 
+// An answer is late if it took more than one part in lateShare of the sink's deadline. It counts
+// like a request of which the sink throttled lateCut documents for each document that it accepted.
+const (
+	lateShare = 2
+	lateCut   = 3
+)
+
 // read reads the shared health row of the sink. If the circuit has been open long enough, this turn
 // may become the one prober.
 func (h *health) read(ctx context.Context) {
@@ -88,7 +95,7 @@ func (h *health) probe(ctx context.Context) {
 		h.why = err.Error() // safe to store: the error of a sink contains no text of an answer
 		// A failed probe opens the circuit breaker again, one level higher. The open time begins
 		// when the ping was sent, so a ping that hung has used a part of it.
-		h.trip(ctx, asked, 0)
+		h.trip(ctx, asked, asked, 0)
 		h.circuit = shard.CircuitOpen
 		return
 	}
@@ -97,8 +104,9 @@ func (h *health) probe(ctx context.Context) {
 	}
 }
 
-// judge lowers the pace of all flights if the sink has throttled a part of a request. If a lower
-// pace is not enough, judge opens the circuit. A failure of one document or one index does neither.
+// judge lowers the pace of all flights if the sink has throttled a part of a request, or answered
+// late. If a lower pace is not enough, judge opens the circuit. A failure of one document or one
+// index does neither.
 func (h *health) judge(ctx context.Context, r *request) {
 	var applied, busy, throttled, unknown int
 	var after time.Duration
@@ -131,12 +139,31 @@ func (h *health) judge(ctx context.Context, r *request) {
 	// than a lower pace.
 	stop := applied == 0 && (after > 0 || pace > 0 && pace <= shard.TripPace)
 	switch {
-	case unknown == len(r.outcomes) && !suspect, throttled > 0 && (busy == 0 || stop):
-		// Missing answers count only if the whole request got no answer.
-		h.trip(ctx, h.now(), after)
+	case unknown == len(r.outcomes) && !suspect:
+		// Missing answers count only if the whole request got no answer. The sink may not have
+		// answered earlier requests either, if they were sent within the time that this one took.
+		h.trip(ctx, h.now(), r.began.Add(-r.took), after)
+	case throttled > 0 && (busy == 0 || stop):
+		h.trip(ctx, h.now(), h.now(), after)
 	case throttled > 0:
 		h.cut(ctx, applied, throttled)
+	case applied > 0 && h.isLate(r) && (pace == 0 || pace > shard.RestartPace):
+		// The sink queues requests, and soon it will answer later than lull waits (ADR 0081).
+		h.why = fmt.Sprintf("the sink answered after %s", r.took.Round(100*time.Millisecond))
+		accepted := max(int(float64(applied)/r.took.Seconds()), shard.RestartPace/1000)
+		h.cut(ctx, accepted, lateCut*accepted)
 	}
+}
+
+// isLate reports whether the sink took too long for each bulk request of a call. A sink that writes
+// one document a request sends many requests in one call.
+func (h *health) isLate(r *request) bool {
+	set, bytes := h.config.Sinks[h.sinkName], 0
+	for _, op := range r.ops {
+		bytes += len(op.Document)
+	}
+	requests := max(1, len(r.ops)/max(set.BulkDocuments, 1), bytes/max(int(set.BulkBytes), 1))
+	return r.took/time.Duration(requests) > h.config.Index.SinkDeadline/lateShare
 }
 
 // causeOf returns why a document was not written, for the health row. The text names the collection
@@ -152,9 +179,9 @@ func (h *health) onlyIndex() bool {
 	return len(h.config.Collections) > 0 && len(h.config.CollectionsOf(h.sinkName)) == 1
 }
 
-// trip opens the sink's circuit after a request or ping that began at the time asked.
-func (h *health) trip(ctx context.Context, asked shard.Micros, retryAfter time.Duration) {
-	level, until := h.opening(asked, retryAfter)
+// trip opens the sink's circuit. See [service.opening].
+func (h *health) trip(ctx context.Context, asked, healthy shard.Micros, retryAfter time.Duration) {
+	level, until := h.opening(asked, healthy, retryAfter)
 	h.tripped, h.next = true, h.behindCircuit(until+1, level)
 	if h.openCircuit(ctx, level, until) {
 		// The flight that opens the circuit probes the sink when the open time is over. The other

@@ -57,10 +57,11 @@ func (s *service) closeCircuit(ctx context.Context, probe shard.Micros, pace int
 
 // opening returns the next level of an open circuit, and until when the circuit stays open. The
 // circuit stays open longer at each level, and at least as long as the service asked for. The time
-// of a level counts from the argument asked, when the request to the service began.
-func (s *service) opening(asked shard.Micros, retryAfter time.Duration) (level int64, until shard.Micros) {
+// of a level counts from the argument asked, when the request to the service began. The service was
+// healthy until the argument healthy at the latest.
+func (s *service) opening(asked, healthy shard.Micros, retryAfter time.Duration) (level int64, until shard.Micros) {
 	retry, now := s.config.Retry, s.now()
-	level = shard.NextLevel(s.row, now, retry.OpenFor)
+	level = shard.NextLevel(s.row, healthy, retry.OpenFor)
 	open := max(asked.Add(retry.OpenFor(level)).Sub(now), retry.OpenFor(1), retryAfter)
 	return level, now.Add(min(open, shard.MaxOpen))
 }

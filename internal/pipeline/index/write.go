@@ -4,6 +4,7 @@ package index
 
 import (
 	"context"
+	"time"
 
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
@@ -14,6 +15,8 @@ type request struct {
 	docs     []*document
 	ops      []sink.Op
 	outcomes []sink.Outcome // nil if the call was not sent
+	began    shard.Micros
+	took     time.Duration
 	panicked bool
 	broken   []*document // documents that can never be built, so they are not in the call
 }
@@ -40,9 +43,10 @@ func (s *writer) write(ctx context.Context, docs []*document) *request {
 	if len(r.ops) == 0 || !s.budget.mayGo(ctx, len(r.ops)) {
 		return r
 	}
-	began := s.clock.Now()
+	began := s.clock.Now() // its monotonic reading measures the time, even if the clock is set
 	outcomes, p := s.engine.send(ctx, r.ops)
-	s.budget.sent, s.budget.took = s.budget.sent+len(r.ops), s.clock.Now().Sub(began)
+	r.began, r.took = shard.MicrosOf(began), s.clock.Now().Sub(began)
+	s.budget.sent, s.budget.took = s.budget.sent+len(r.ops), r.took
 	r.outcomes, r.panicked = outcomes, p != nil
 	s.suspect(sent, r.panicked)
 	return r

@@ -138,7 +138,7 @@ func (s Strain) Sim(calm time.Duration) (sim.Strain, error) {
 	ends := wrong == [2]error{} && out.DownFrom >= 0 && out.DownTo > out.DownFrom && out.DownTo <= calm
 	return out, errors.Join(
 		want(s.Takes >= 0, "sink-takes", s.Takes, "use documents a second, 0 for no limit"),
-		want(way == nil, "sink-throttles", s.Throttles, "use bucket, queue, random or drift"),
+		want(way == nil, "sink-throttles", s.Throttles, "use bucket, queue, random, late or drift"),
 		want(s.Down == "" || ends, "sink-down", s.Down,
 			"use FROM-TO, such as 15m-2h15m, before the events end at %s", calm.Round(time.Second)),
 	)

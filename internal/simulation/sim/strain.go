@@ -44,14 +44,15 @@ const (
 	ThrottleBucket Throttling = iota // saves up to one second of the rate, like a thread pool with a short queue
 	ThrottleQueue                    // requests wait up to [queueLength], and the sink refuses further requests
 	ThrottleRandom                   // above its rate, a sink refuses items at random
+	ThrottleLate                     // the same with [lateLength], so most answers come later than lull waits
 	ThrottleDrift                    // a bucket whose rate goes up and down by half, in ten minutes
 )
 
 // ParseThrottling parses a way of throttling from the command line.
 func ParseThrottling(s string) (Throttling, error) {
-	way := slices.Index([]string{"bucket", "queue", "random", "drift"}, s)
+	way := slices.Index([]string{"bucket", "queue", "random", "late", "drift"}, s)
 	if way < 0 {
-		return 0, fmt.Errorf("%q is not a kind of throttling: use bucket, queue, random or drift", s)
+		return 0, fmt.Errorf("%q is not a kind of throttling: use bucket, queue, random, late or drift", s)
 	}
 	return Throttling(way), nil
 }
@@ -65,6 +66,9 @@ func (w *World) plan(s Strain) {
 
 // queueLength is the longest time that documents wait in a sink that queues.
 const queueLength = 3 * time.Second
+
+// lateLength is the longest time that documents wait in a sink that answers late.
+const lateLength = 30 * time.Second
 
 // capacity is how much a sink still accepts.
 type capacity struct {
@@ -98,9 +102,13 @@ func (c *capacity) take(now time.Duration) (done time.Duration, ok bool) {
 	rate, passed := c.rateAt(now), (now - c.since).Seconds()
 	c.since = now
 	switch c.how {
-	case ThrottleQueue:
+	case ThrottleQueue, ThrottleLate:
+		longest := queueLength
+		if c.how == ThrottleLate {
+			longest = lateLength
+		}
 		c.busy = max(c.busy, now)
-		if c.busy-now > queueLength {
+		if c.busy-now > longest {
 			return now, false
 		}
 		c.busy += time.Duration(float64(time.Second) / rate)
