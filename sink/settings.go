@@ -124,6 +124,8 @@ type Capabilities struct {
 	// Generation says that the sink is a [Generator]. For any other sink, unchanged: keep needs the
 	// setting generation.
 	Generation bool
+	// WriteOnly says that the sink is not a [Reader]. A collection of such a sink cannot be verified.
+	WriteOnly bool
 }
 
 // DefaultApplyDelay is the apply delay of a sink without versions if its kind does not set an apply

@@ -99,7 +99,7 @@ func TestTheReceiverKeepsTheContract(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			sinktest.Run(t, sinktest.Options{
 				New:          func(t *testing.T) sinktest.Sink { return open(t, oldSecret, oldSecret, documents) },
-				Capabilities: sink.Capabilities{Versions: true}, NoSearch: true,
+				Capabilities: sink.Capabilities{Versions: true, WriteOnly: true},
 			})
 		})
 	}

@@ -45,6 +45,23 @@ var brokenVerify = []broken{
 		}),
 		setting: "collections.content.verify", fix: "let only one source name it",
 	},
+	{
+		rule: "verify", name: "a sink that cannot be read", holds: verified(sendTo(newSink("memory"))),
+		breaks: verified(sendTo(Sink{
+			Kind: "webhook", URL: "https://hooks.example.org", Auth: Auth{Kind: AuthKey, KeyEnv: "KEY"},
+		})),
+		setting: "collections.content.verify", fix: "let collections.content.sinks name only sinks that lull can read",
+	},
+}
+
+// sendTo lets the verified collection go to a second sink, too.
+func sendTo(second Sink) func(*Config, *Source) {
+	return func(c *Config, _ *Source) {
+		c.Sinks["second"], c.DefaultSink = second, "search"
+		both := c.Collections["content"]
+		both.Sinks = []string{"search", "second"}
+		c.Collections["content"] = both
+	}
 }
 
 func TestAVerificationHasDefaults(t *testing.T) {

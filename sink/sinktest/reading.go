@@ -16,6 +16,11 @@ import (
 
 // reading contains the tests of Get and All.
 var reading = []duty{
+	{"WriteOnly says that the sink is not a sink.Reader", always, func(t *testing.T, b *bundle) {
+		if _, reads := b.sink.(sink.Reader); reads == b.Capabilities.WriteOnly {
+			t.Errorf("it is a sink.Reader: %t, and Capabilities.WriteOnly is %t", reads, b.Capabilities.WriteOnly)
+		}
+	}},
 	{"a missing document is not found", always, func(t *testing.T, b *bundle) {
 		b.apply(t, put(docID("content", "there"), 1, `{}`))
 		b.holds(t, del(docID("content", "missing"), 1))

@@ -34,7 +34,7 @@ type Options struct {
 	// Capabilities are the capabilities of the sinks that New returns. These capabilities select
 	// which tests run.
 	Capabilities sink.Capabilities
-	// NoSearch skips the tests of Search, for a sink that is not a sink.Reader.
+	// NoSearch skips the tests of Search, for an engine that has its own rules for words.
 	NoSearch bool
 	// ForgetsDeletes allows a sink with versions to apply a write that is older than a delete.
 	ForgetsDeletes bool
@@ -63,7 +63,7 @@ func always(Options) bool            { return true }
 func withVersions(o Options) bool    { return o.Capabilities.Versions }
 func withoutVersions(o Options) bool { return !o.Capabilities.Versions }
 func remembers(o Options) bool       { return o.Capabilities.Versions && !o.ForgetsDeletes }
-func searches(o Options) bool        { return !o.NoSearch }
+func searches(o Options) bool        { return !o.NoSearch && !o.Capabilities.WriteOnly }
 func generations(o Options) bool     { return o.Capabilities.Generation }
 
 // Run tests a sink against every duty that applies to it.
@@ -244,7 +244,7 @@ func (b *bundle) found(t *testing.T, q sink.Query) []sink.Stored {
 	t.Helper()
 	r, ok := b.sink.(sink.Reader)
 	if !ok {
-		t.Fatal("the sink is not a sink.Reader: set Options.NoSearch if that is intended")
+		t.Fatal("the sink is not a sink.Reader: set Capabilities.WriteOnly if that is intended")
 	}
 	found, err := r.Search(t.Context(), q)
 	must(t, err)

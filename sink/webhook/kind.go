@@ -41,7 +41,7 @@ func init() {
 		Schemes: []string{"http", "https"}, Address: "https://hooks.example.org/lull",
 		Auths: []sink.AuthKind{sink.AuthKey}, BulkDocuments: 1,
 		Capabilities: func(s sink.Settings) sink.Capabilities {
-			return sink.Capabilities{Versions: s.Versions != nil && *s.Versions}
+			return sink.Capabilities{Versions: s.Versions != nil && *s.Versions, WriteOnly: true}
 		},
 		Check: check,
 		Open: func(_ context.Context, s sink.Settings, env sink.Environment) (sink.Sink, error) {

@@ -37,9 +37,10 @@ func init() {
 					"The end of the name of each file."),
 			},
 		},
-		Schemes: []string{"s3"},
-		Check:   check,
-		Open:    open,
+		Schemes:      []string{"s3"},
+		Capabilities: func(sink.Settings) sink.Capabilities { return sink.Capabilities{WriteOnly: true} },
+		Check:        check,
+		Open:         open,
 	})
 }
 

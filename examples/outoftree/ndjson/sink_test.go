@@ -31,7 +31,7 @@ func TestSink(t *testing.T) {
 		New: func(t *testing.T) sinktest.Sink {
 			return ndjson.New(serve(t, &fake{}), "documents/", ndjson.Options{Suffix: ".ndjson"})
 		},
-		NoSearch: true,
+		Capabilities: sink.Capabilities{WriteOnly: true},
 	})
 }
 

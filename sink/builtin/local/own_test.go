@@ -3,6 +3,8 @@
 package local_test
 
 import (
+	"context"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -41,6 +43,28 @@ func TestEveryKindLeavesTheUsersOwnAlone(t *testing.T) {
 	for _, kind := range sink.Kinds() {
 		if !slices.Contains(tested, kind) {
 			t.Errorf("no test of the kind %s calls sinktest.Own", kind)
+		}
+	}
+}
+
+// The settings refuse what needs a sink that can be read, such as verify, by what the kind says.
+func TestEachKindSaysWhetherItsSinkCanBeRead(t *testing.T) {
+	t.Parallel()
+	for _, name := range sink.Kinds() {
+		kind, _ := sink.Lookup(name)
+		s := sink.Settings{Kind: name, URL: kind.Example(), Index: "news-{collection}", BulkDocuments: 1, Options: kind.Options}
+		key := func(context.Context) (string, error) { return "", nil }
+		env := sink.Environment{Stack: "lull", Name: name, Folder: t.TempDir(), Key: key}
+		opened, err := kind.Open(t.Context(), s, env)
+		if err != nil {
+			t.Errorf("open %s: %v", name, err)
+			continue
+		}
+		if c, ok := opened.(io.Closer); ok {
+			t.Cleanup(func() { _ = c.Close() })
+		}
+		if _, reads := opened.(sink.Reader); reads == s.Capabilities().WriteOnly {
+			t.Errorf("%s: is a sink.Reader: %t, and WriteOnly is %t", name, reads, s.Capabilities().WriteOnly)
 		}
 	}
 }
