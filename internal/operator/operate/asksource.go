@@ -95,7 +95,7 @@ func (o *comparer) AskSource(ctx context.Context, r SourceOrder) (SourceAnswers,
 	for _, one := range answers {
 		done.Documents = append(done.Documents, asSourceAnswer(one))
 	}
-	return done, err
+	return done, o.moving(ctx, sink, err)
 }
 
 func asSourceAnswer(a export.Answer) SourceAnswer {

@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
+	"fmt"
 
 	"github.com/lullhq/lull/internal/operator/export"
 	"github.com/lullhq/lull/internal/pipeline/reconcile"
@@ -101,7 +103,20 @@ func (o *comparer) Reconcile(ctx context.Context, r ReconcileOrder) (ReconcilePa
 			page.Seen = append(page.Seen, ReconcileCopy{Key: c.Doc, OrderKey: c.Key.String(), Fence: int64(c.Fence)})
 		}
 	}
-	return page, kind(err)
+	return page, kind(o.moving(ctx, name, err))
+}
+
+// moving marks the error of a comparison with reconcile.ErrMoving if lull writes nothing to the
+// sink at present. The comparison cannot succeed then, and another alarm already says so.
+func (o *comparer) moving(ctx context.Context, name string, err error) error {
+	if err == nil || errors.Is(err, reconcile.ErrMoving) {
+		return err
+	}
+	health, unread := o.Shards.Read(ctx, []shard.DocID{shard.HealthRow(name)}, shard.Consistent)
+	if unread != nil || !shard.Unavailable(health[0]) {
+		return err
+	}
+	return fmt.Errorf("sink %s is paused or unhealthy, %w: %w", name, reconcile.ErrMoving, err)
 }
 
 func asReconcileLine(l reconcile.Line) ReconcileLine {

@@ -40,6 +40,7 @@ type bench struct {
 	*usecasetest.Rig
 	sink   *memorysink.Sink
 	refuse func(shard.Write) bool // the table refuses these writes to the operator
+	unread error                  // the sink answers requests for documents with it
 	calls  int                    // how many calls of the stack are answered before it stops
 	sent   int
 }
@@ -82,11 +83,24 @@ func (r refusing) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 	return r.Store.Write(ctx, w)
 }
 
+// reading is the sink, which may answer no request for documents.
+type reading struct {
+	*memorysink.Sink
+	b *bench
+}
+
+func (r reading) Documents(ctx context.Context, docs []shard.DocID) ([]sink.Stored, error) {
+	if r.b.unread != nil {
+		return nil, r.b.unread
+	}
+	return r.Sink.Documents(ctx, docs)
+}
+
 func (b *bench) operator() *operate.Operator {
 	return &operate.Operator{
 		Shards: refusing{b.Shards, b}, Scanner: b.Rig.Shards, Config: &b.Config, Sources: b.Sources,
 		Clock:   clock.System{},
-		Journal: &b.Notes, Sinks: map[string]sink.Sink{"search": b.sink}, Readers: map[string]sink.Reader{"search": b.sink},
+		Journal: &b.Notes, Sinks: map[string]sink.Sink{"search": b.sink}, Readers: map[string]sink.Reader{"search": reading{b.sink, b}},
 		Publisher: func(_ context.Context, _ string, _ flight.Lane, out queue.Outgoing) error {
 			b.sent++
 			b.apply(out.Body, 0)

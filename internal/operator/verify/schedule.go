@@ -167,7 +167,7 @@ func (s Scheduled) carry(ctx context.Context, d scheduled, until time.Time) erro
 			return from, false, job.ErrWaits
 		}
 		next, done, err := step(ctx, from, out)
-		if errors.Is(err, reconcile.ErrMoving) { // the sink is paused, or the collection is being rebuilt
+		if errors.Is(err, reconcile.ErrMoving) { // the sink is paused or unhealthy, or the collection is being rebuilt
 			err = fmt.Errorf("%w: %w", job.ErrWaits, err)
 		}
 		return next, done, err

@@ -4,6 +4,7 @@ package verify_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -248,4 +249,46 @@ func TestAVerificationWaitsForAPausedSink(t *testing.T) {
 		}
 		c.shows("emptied", 5)
 	})
+}
+
+// The sink is unhealthy for longer than the alarm job-idle waits. A run that fails because of that
+// would raise the alarm, although the function works as designed.
+func TestAVerificationWaitsForAnUnhealthySink(t *testing.T) {
+	for name, halfway := range map[string]bool{"before it begins": false, "while the source is asked": true} {
+		t.Run(name, func(t *testing.T) {
+			pull(t, true, func(c *cms) {
+				c.losses(map[string]loss{"emptied": {5, 5, 0, shard.Put, "", ""}})
+				set := func(open shard.Micros, err error) {
+					c.unread = err
+					c.sink.SetDown(err)
+					c.Change(shard.HealthRow("search"), func(r *shard.Row) { r.OpenUntil = open })
+				}
+				if halfway {
+					c.answer = func(string) error {
+						c.unread = errAway
+						return nil
+					}
+				} else {
+					set(0, errAway)
+				}
+				// No circuit breaker says that the sink is away: only this job notices.
+				if err := c.portion(3 * time.Minute); !errors.Is(err, errAway) || c.job().Phase != job.Failed {
+					t.Errorf("got %v, %+v", err, c.job())
+				}
+				set(shard.MicrosOf(time.Now()), errAway)
+				for range 3 {
+					if err := c.portion(3 * time.Minute); err != nil || c.job().Phase != job.Stopped {
+						t.Errorf("got %v, %+v", err, c.job())
+					}
+					c.due(true)
+				}
+				c.answer = nil
+				set(0, nil)
+				if err := c.portion(10 * time.Minute); err != nil || c.job().Phase != job.Done {
+					t.Errorf("got %v, %+v", err, c.job())
+				}
+				c.shows("emptied", 5)
+			})
+		})
+	}
 }
