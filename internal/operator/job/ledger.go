@@ -41,7 +41,9 @@ type Claim struct {
 	// if there was no job, and nil if First does not depend on an earlier job. If the job was saved
 	// since, TakeJob returns ErrLost.
 	Seen *time.Time `json:"seen,omitempty"`
-	By   string     `json:"by"`
+	// Keep is how long after the job began the list keeps it, although it is done.
+	Keep time.Duration `json:"keep,omitempty"`
+	By   string        `json:"by"`
 }
 
 // Lease is a job that a program runs.
@@ -64,7 +66,7 @@ var _ Store = Ledger{}
 const HoldFor = 2 * time.Minute
 
 // maxListed is how many jobs the list should have. If it has more, the oldest jobs that are done
-// are removed.
+// are removed, except those that a schedule keeps.
 const maxListed = 50
 
 // directory is the name of the row that lists the jobs.
@@ -112,6 +114,9 @@ func (l Ledger) TakeJob(ctx context.Context, c Claim) (Lease, error) {
 		s = State{ID: c.ID, Verb: c.Verb, Args: c.Args, At: c.First, Counts: map[string]int{}, Begun: now}
 	}
 	s.Phase, s.By, s.Saved, s.Error = Running, c.By, now, ""
+	if c.Keep > 0 {
+		s.Keep = s.Begun.Add(c.Keep)
+	}
 	lease := Lease{token, s}
 	// Store the job before its first step. Otherwise a second start would begin a second job.
 	if err = l.SaveJob(ctx, lease); err == nil {
@@ -361,8 +366,8 @@ func (l Ledger) list(ctx context.Context, id string) error {
 }
 
 // shorter removes jobs that are done or were dropped from the list, the oldest first, until the
-// list has maxListed jobs. It keeps the job that is being added, jobs that can continue, and jobs
-// whose rows cannot be read.
+// list has maxListed jobs. It keeps the job that is being added, and jobs that can continue. It
+// also keeps jobs whose time [Claim.Keep] is not over, and jobs whose rows cannot be read.
 func (l Ledger) shorter(ctx context.Context, ids []string, adding string) ([]string, error) {
 	var kept []string
 	over := len(ids) - maxListed
@@ -375,7 +380,7 @@ func (l Ledger) shorter(ctx context.Context, ids []string, adding string) ([]str
 		if err != nil && !errors.Is(err, ErrNone) {
 			return nil, err
 		}
-		if s, broken := parse(row); broken != nil || s.Active() {
+		if s, broken := parse(row); broken != nil || s.Active() || s.Keep.After(l.Clock.Now()) {
 			kept = append(kept, id)
 			continue
 		}

@@ -58,6 +58,9 @@ type Job[C, L any] struct {
 	// First is the cursor of a job that begins.
 	First C
 	Seen  *time.Time // see [Claim]
+	// Keep is how long after its begin the list keeps the job, although it is done. A schedule needs
+	// the time of the begin.
+	Keep time.Duration
 	// Step does the part of the work that begins at from, and returns where the next part begins. A
 	// step ends within StepTime. It may be repeated after an error or a crash.
 	Step func(ctx context.Context, from C, s *Step[L]) (next C, done bool, err error)
@@ -153,7 +156,7 @@ func begin[C, L any](ctx context.Context, r Runner, j Job[C, L]) (lease Lease, a
 	if err != nil {
 		return lease, at, fmt.Errorf("first cursor of job %s: %w", j.ID, err)
 	}
-	c := Claim{ID: j.ID, Verb: j.Verb, Args: args, First: first, Anew: j.Anew, Seen: j.Seen, By: r.By}
+	c := Claim{ID: j.ID, Verb: j.Verb, Args: args, First: first, Anew: j.Anew, Seen: j.Seen, Keep: j.Keep, By: r.By}
 	if r.Dry {
 		now := r.Clock.Now().UTC()
 		lease.State = State{

@@ -86,6 +86,7 @@ func (s Scheduled) Portion(ctx context.Context, most time.Duration) error {
 // scheduled is a verification that is due.
 type scheduled struct {
 	of    Order
+	every time.Duration
 	rate  float64
 	most  int // how many documents it may remove
 	saved time.Time
@@ -124,7 +125,8 @@ func (s Scheduled) due(ctx context.Context) ([]scheduled, error) {
 					Collection: shard.Collection(name), Sink: sink, FromSource: true, Repair: true,
 					Parts: s.Stack.Spread(),
 				},
-				rate: float64(v.Requests), most: v.MaxRemovals, saved: state.Saved, quiet: s.Config.For(name).Quiet,
+				every: v.Every, rate: float64(v.Requests), most: v.MaxRemovals, saved: state.Saved,
+				quiet: s.Config.For(name).Quiet,
 			})
 		}
 	}
@@ -161,6 +163,7 @@ func (s Scheduled) carry(ctx context.Context, d scheduled, until time.Time) erro
 	j := v.Job(run())
 	j.ID = ScheduledID(d.of.Collection, d.of.Sink)
 	j.Anew = true // the settings may have changed
+	j.Keep = d.every
 	step := j.Step
 	j.Step = func(ctx context.Context, from Cursor, out *job.Step[Line]) (Cursor, bool, error) {
 		if s.Clock.Now().After(until) || from.NotBefore.After(until) {

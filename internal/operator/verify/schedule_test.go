@@ -292,3 +292,36 @@ func TestAVerificationWaitsForAnUnhealthySink(t *testing.T) {
 		})
 	}
 }
+
+// The table's list of jobs is bounded. Operators start many jobs after a verification has ended.
+// The next verification begins at its time all the same, and then the list may drop the job.
+func TestOtherJobsDoNotMakeAVerificationBeginAgain(t *testing.T) {
+	pull(t, true, func(c *cms) {
+		if err := c.portion(10 * time.Minute); err != nil || c.job().Phase != job.Done {
+			t.Fatal(err, c.job())
+		}
+		begun := c.job().Begun
+		others := func() {
+			stack := c.stack()
+			r := job.Runner{Store: stack.JobStore(), Clock: clock.System{}, By: "ann"}
+			for i := range 60 {
+				_, err := job.Run(c.Context(), r, job.Job[int, string]{
+					ID: fmt.Sprintf("replay-%d-%d", time.Now().Unix(), i), Verb: "replay", Args: struct{}{},
+					Step: func(context.Context, int, *job.Step[string]) (int, bool, error) { return 0, true, nil },
+				}, func(string) {})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		others()
+		if c.due(false); !c.job().Begun.Equal(begun) {
+			t.Errorf("got %+v", c.job())
+		}
+		time.Sleep(24*time.Hour - time.Since(begun))
+		if others(); c.job().ID != "" {
+			t.Errorf("the list keeps a job that the schedule no longer needs: %+v", c.job())
+		}
+		c.due(true)
+	})
+}
