@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lullhq/lull/internal/pipeline/prune"
 	"github.com/lullhq/lull/internal/pipeline/usecasetest"
 	"github.com/lullhq/lull/internal/seam/deadletter"
 	"github.com/lullhq/lull/internal/seam/journal"
@@ -158,6 +159,34 @@ func TestRedrivenAndHeardOfNoMoreIsParkedAgain(t *testing.T) {
 		if f, ok := b.Facts(id); !ok || f.State != deadletter.Parked || f.Redrives != 1 || rep.Letters.Parked != 1 {
 			b.Errorf("dead letter %+v, exists %t, report %+v; want it parked, with the time of its redrive", f, ok, rep.Letters)
 		}
+	})
+}
+
+// A dead letter without an order key belongs to no row, so nothing says that its message is done.
+// The message may also have expired in its queue. Dropping the dead letter would then lose the
+// event.
+func TestARedrivenDeadLetterWithoutAKeyStays(t *testing.T) {
+	play(t, func(b *bench) {
+		m := queue.Message{ID: "m", Body: put("a", 1), Sent: time.Now()}
+		l := deadletter.New(m, deadletter.Undecodable, "", "", "", 0, time.Now())
+		if _, err := b.Letters.Park(b.Context(), l); err != nil {
+			b.Fatal(err)
+		}
+		if err := b.Letters.MarkRedriven(b.Context(), l.ID, time.Now(), false); err != nil {
+			b.Fatal(err)
+		}
+		b.commit(doc("a"), 1, shard.Put) // the settings were fixed, so the message has this version now
+		is := func(state deadletter.State, rep prune.Report, parked int) {
+			b.Helper()
+			got := rep.Letters
+			if f, ok := b.Facts(l.ID); !ok || f.State != state || got.Superseded != 0 || got.Parked != parked {
+				b.Errorf("dead letter %+v, exists %t, report %+v; want it %s", f, ok, got, state)
+			}
+		}
+		is(deadletter.Redriven, b.run(), 0)
+		time.Sleep(b.Config.Queues.DeadLetterRetention)
+		is(deadletter.Parked, b.run(), 1)
+		is(deadletter.Parked, b.next(), 0)
 	})
 }
 
