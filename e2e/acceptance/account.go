@@ -9,7 +9,10 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
+
+	"github.com/lullhq/lull/e2e/ground"
 )
 
 var (
@@ -65,26 +68,47 @@ func refuseProduction(answer []byte) error {
 // cloudFormation is the version of CloudFormation's interface.
 const cloudFormation = "2010-05-15"
 
-// stackStatus returns the status of a stack, such as CREATE_COMPLETE. It is empty if there is no
+// stackStatus returns the status of the stack, such as CREATE_COMPLETE. It is empty if there is no
 // such stack.
 func (r *runner) stackStatus(ctx context.Context) (string, error) {
+	status, _, err := r.describe(ctx)
+	return status, err
+}
+
+// describe returns the status of the stack, and whether acceptance deployed it. The status is empty
+// if there is no such stack.
+func (r *runner) describe(ctx context.Context) (status string, own bool, err error) {
 	answer, err := r.g.Query(ctx, "cloudformation", cloudFormation, "DescribeStacks", url.Values{"StackName": {r.deployedName()}})
 	if err != nil {
 		if strings.Contains(err.Error(), "does not exist") {
-			return "", nil
+			return "", false, nil
 		}
-		return "", fmt.Errorf("look for the stack: %w", err)
+		return "", false, fmt.Errorf("look for the stack: %w", err)
 	}
+	type tag struct{ Key, Value string }
 	var found struct {
 		Status []string `xml:"DescribeStacksResult>Stacks>member>StackStatus"`
+		Tags   []tag    `xml:"DescribeStacksResult>Stacks>member>Tags>member"`
 	}
 	if err := xml.Unmarshal(answer, &found); err != nil {
-		return "", fmt.Errorf("read the status of the stack: %w", err)
+		return "", false, fmt.Errorf("read the status of the stack: %w", err)
 	}
 	if len(found.Status) == 0 || found.Status[0] == "DELETE_COMPLETE" {
-		return "", nil
+		return "", false, nil
 	}
-	return found.Status[0], nil
+	return found.Status[0], slices.Contains(found.Tags, tag{ground.MadeBy, ground.Acceptance}), nil
+}
+
+// deployedHere returns an error if another program deployed a stack of the name. It is needed only
+// if the file that says what the run made is lost.
+func (r *runner) deployedHere(ctx context.Context) error {
+	status, own, err := r.describe(ctx)
+	if err == nil && status != "" && !own {
+		err = fmt.Errorf("acceptance did not deploy the stack %s, which lacks the tag %s: %s, and %s does not know it: "+
+			"delete the stack in the console of CloudFormation if it is yours", r.deployedName(), ground.MadeBy,
+			ground.Acceptance, r.file)
+	}
+	return err
 }
 
 // unused returns an error if there is a stack or a domain that this run did not make. The run would

@@ -59,6 +59,32 @@ func TestCleanRemovesOnlyADomainOfAcceptance(t *testing.T) {
 	}
 }
 
+// -clean without a state removes only a stack that has the tag of acceptance. Another stack of that
+// name may be a colleague's.
+func TestCleanRemovesOnlyAStackOfAcceptance(t *testing.T) {
+	const described = "<A><DescribeStacksResult><Stacks><member><StackStatus>CREATE_COMPLETE</StackStatus><Tags>%s</Tags>" +
+		"</member></Stacks></DescribeStacksResult></A>"
+	for answer, refused := range map[string]bool{
+		fmt.Sprintf(described, "<member><Key>lull:made-by</Key><Value>acceptance</Value></member>"): false,
+		fmt.Sprintf(described, "<member><Key>owner</Key><Value>a colleague</Value></member>"):       true,
+		fmt.Sprintf(described, ""): true,
+		"<A/>":                     false, // there is no stack
+	} {
+		g := cloud(t, map[string]string{
+			"GetCallerIdentity": "<A><GetCallerIdentityResult><Account>" + ground.EmulatorAccount +
+				"</Account></GetCallerIdentityResult></A>",
+			"DescribeStacks": answer,
+		})
+		r := &runner{
+			g: g, out: io.Discard, file: filepath.Join(t.TempDir(), "state.json"),
+			options: options{backend: onMinistack, stack: "lull-a", clean: true},
+		}
+		if err := r.begin(t.Context()); (err != nil) != refused {
+			t.Errorf("%s: got %v, want refused: %t", answer, err, refused)
+		}
+	}
+}
+
 // S3 needs the region of a bucket, except for us-east-1.
 func TestABucketIsMadeInItsRegion(t *testing.T) {
 	for region, want := range map[string]bool{"us-east-1": false, "eu-west-1": true} {

@@ -82,7 +82,8 @@ func (r *runner) begin(ctx context.Context) error {
 		r.state = state{Account: r.g.AccountID, Region: r.g.Account.Region, Begun: time.Now().UTC()}
 		var err error
 		if r.clean {
-			err = r.foundDomain(ctx) // the file that says whether the run made a domain is lost
+			// The file that says what the run made is lost.
+			err = errors.Join(r.foundDomain(ctx), r.deployedHere(ctx))
 		} else {
 			err = r.unused(ctx)
 		}

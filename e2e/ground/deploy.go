@@ -44,7 +44,11 @@ func (g *Ground) Deploy(ctx context.Context, settings Settings) (*Stack, error) 
 // deploy runs `cdk deploy`, and then looks up the addresses of the queues, which only the emulator
 // knows.
 func (s *Stack) deploy(ctx context.Context, env []string, args ...string) error {
-	if err := s.cdk(ctx, env, append([]string{"deploy", "--require-approval", "never"}, args...)...); err != nil {
+	args = append([]string{"deploy", "--require-approval", "never"}, args...)
+	if os.Getenv(EnvStack) != "" { // acceptance, or a test that it runs
+		args = append(args, "--tags", MadeBy+"="+Acceptance)
+	}
+	if err := s.cdk(ctx, env, args...); err != nil {
 		return err
 	}
 	return s.Find(ctx, map[string]*string{

@@ -26,8 +26,11 @@ func (g *Ground) Domain(ctx context.Context, name string) (address string, found
 	return d.DomainStatus.Endpoint, err == nil, err
 }
 
-// madeBy is the tag of the domains that MakeDomain makes.
-const madeBy = "lull:made-by"
+// MadeBy is the tag of what acceptance makes: the domain and the stack.
+const MadeBy = "lull:made-by"
+
+// Acceptance is the value of the tag MadeBy.
+const Acceptance = "acceptance"
 
 // OwnDomain reports whether there is a domain of this name, and MakeDomain has made it.
 func (g *Ground) OwnDomain(ctx context.Context, name string) (bool, error) {
@@ -40,7 +43,7 @@ func (g *Ground) OwnDomain(ctx context.Context, name string) (bool, error) {
 		return false, err
 	}
 	for _, tag := range tags.TagList {
-		if tag.Key == madeBy {
+		if tag.Key == MadeBy {
 			return true, nil
 		}
 	}
@@ -72,7 +75,7 @@ func (g *Ground) MakeDomain(ctx context.Context, name string) error {
 		"DomainEndpointOptions": map[string]any{
 			"EnforceHTTPS": true, "TLSSecurityPolicy": "Policy-Min-TLS-1-2-2019-07",
 		},
-		"TagList":                     []any{map[string]any{"Key": madeBy, "Value": "acceptance"}},
+		"TagList":                     []any{map[string]any{"Key": MadeBy, "Value": Acceptance}},
 		"NodeToNodeEncryptionOptions": on, "EncryptionAtRestOptions": on,
 	}, nil, http.Header{"Content-Type": {"application/json"}})
 }
