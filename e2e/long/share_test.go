@@ -17,7 +17,9 @@ import (
 // and the sink never returns to an older version.
 //
 // CodeDeploy shifts the aliases before CloudFormation changes the rest of the stack. Here the rest
-// has changed already, so the former build also works with the new state machine.
+// has changed already, so the former build also works with the new roles and names. The earlier
+// build knows one state machine of a sink, and this build two of other names. Each build loses the
+// flights that it starts on the other's stack (LaunchLost), and SQS delivers their messages again.
 func TestTwoBuildsShareTheInvocations(t *testing.T) {
 	s := stack // with the earlier build
 	c := s.Collection("shared")
