@@ -28,6 +28,9 @@ var fanoutText string
 //go:embed forget.yaml
 var forgetText string
 
+//go:embed work.yaml
+var workText string
+
 //go:embed default.yaml
 var defaultText string
 
@@ -43,7 +46,9 @@ type Settings struct {
 	Kind  config.FlightKind
 	// Default selects a stack with default settings, two sinks and sources of several kinds.
 	Default bool
-	// CMS is the address from which the source cms of a default stack fetches documents.
+	// Works selects a stack with a canary, a verified collection and a URL.
+	Works bool
+	// CMS is the address from which the source cms of a stack fetches documents.
 	CMS string
 	// First selects a stack with a collection that has two sinks. It is the address of the first
 	// sink.
@@ -90,6 +95,9 @@ func (g *Ground) write(s Settings) (deployed, here string, c *config.Config, err
 		text := settingsText
 		if s.Default {
 			text = defaultText
+		}
+		if s.Works {
+			text = workText
 		}
 		if s.First != "" {
 			text = fanoutText

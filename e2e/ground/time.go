@@ -104,13 +104,19 @@ func (s *Stack) update(t testing.TB, key shard.DocID, expression string, attrs m
 // again.
 func (s *Stack) PruneRule(t testing.TB, on bool) {
 	t.Helper()
-	action := "AWSEvents.EnableRule"
 	if !on {
-		action = "AWSEvents.DisableRule"
 		t.Cleanup(func() { s.PruneRule(t, true) })
 	}
-	in := map[string]any{"Name": s.Names.Function(Sink, names.Prune)}
-	if err := s.target(context.WithoutCancel(t.Context()), "events", action, in, nil); err != nil {
+	if err := s.rule(context.WithoutCancel(t.Context()), s.Names.Function(Sink, names.Prune), on); err != nil {
 		t.Error(err)
 	}
+}
+
+// rule enables or disables a rule of EventBridge.
+func (s *Stack) rule(ctx context.Context, name string, on bool) error {
+	action := "AWSEvents.DisableRule"
+	if on {
+		action = "AWSEvents.EnableRule"
+	}
+	return s.target(ctx, "events", action, map[string]any{"Name": name}, nil)
 }
