@@ -157,8 +157,13 @@ func runDev(c *cobra.Command, std *streams, find credentials, stop *ctrlC, f dev
 	}
 	defer o.close()
 	r.opened, r.clock = o, clock.System{}
-	if f.speed != 1 || o.from.After(time.Now()) {
+	ahead := time.Until(o.from)
+	if f.speed != 1 || ahead > 0 {
 		r.clock = clock.NewFast(f.speed).From(o.from)
+	}
+	if ahead >= time.Second {
+		terminal.Printf(std.out, "the clock starts at %s, %s ahead of this machine: an earlier run in this folder, or a "+
+			"writer of the sink, reached that time\n", o.from.UTC().Format(time.RFC3339), ahead.Round(time.Second))
 	}
 	if err := r.build(ctx, cfg); err != nil {
 		return usage(err)

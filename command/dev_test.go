@@ -411,6 +411,24 @@ func TestADataFolderIsUsedAgain(t *testing.T) {
 	s.stopped().want(t, "Ctrl-C with a dead letter parked", exitRefused)
 }
 
+// The clock of a run begins where the last run ended. It must not run ahead of the machine because
+// of a restart.
+func TestARestartDoesNotMoveTheClockAhead(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "data")
+	for n := range 3 {
+		p := play(t, put(fmt.Sprintf("doc-%d", n), "1", "{}"), "--events", "-", "--data", data, "--speed", "1")
+		if p.report.Written != 1 || strings.Contains(p.out, "ahead of this machine") {
+			t.Errorf("run %d: %+v\n%s\nwant a write, and a clock that is not ahead", n, p.report, p.out)
+		}
+	}
+	play(t, put("a", "1", "{}")+"\n"+put("a", "2", "{}"), "--events", "-", "--data", data, "--speed", "1000", "--quiet", "2m",
+		"--max-wait", "5m")
+	if p := play(t, put("b", "1", "{}"), "--events", "-", "--data", data, "--speed", "1"); !strings.Contains(p.out, "ahead of this machine") {
+		t.Errorf("after a fast run: %s\nwant a line that says that the clock is ahead", p.out)
+	}
+}
+
 func TestAKilledRunLosesNothingThatTheSinkHas(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")

@@ -5,7 +5,6 @@ package blevesink
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/blevesearch/bleve/v2"
@@ -141,22 +140,47 @@ const microsPerMinute = 60_000_000
 
 func minuteTerm(f shard.Fence) []byte { return fmt.Appendf(nil, "%016x", max(0, f)/microsPerMinute) }
 
-// Newest returns an upper bound of all fences in the index. This bound is at most a minute above
-// the greatest fence, or 0 for an empty index. The clock of `lull dev --speed` runs ahead of real
-// time, so the next run must begin at this fence. Otherwise the sink would refuse every write as
-// older.
+// Newest returns the greatest fence in the index, or 0 for an empty index. The clock of `lull dev
+// --speed` runs ahead of real time, so the next run must begin at this fence. Otherwise the sink
+// would refuse every write as older.
 func (x *Index) Newest() (newest shard.Fence, err error) {
 	err = x.viewOpen(func(r index.IndexReader) error {
-		return terms(r, fieldMinute, nil, nil, func(term string) error {
-			minute, err := strconv.ParseInt(term, 16, 64)
-			if err != nil {
-				return fmt.Errorf("read fences: %w", err)
-			}
-			newest = shard.Fence(minute)*microsPerMinute + microsPerMinute - 1
+		var minutes []string
+		err := terms(r, fieldMinute, nil, nil, func(term string) error {
+			minutes = append(minutes, term)
 			return nil
 		})
+		// A term stays in the index for some time after its last document was replaced or removed.
+		for i := len(minutes) - 1; i >= 0 && newest == 0 && err == nil; i-- {
+			newest, err = newestOf(r, minutes[i])
+		}
+		return err
 	})
 	return newest, err
+}
+
+// newestOf returns the greatest fence of a minute, or 0 if no document has a fence of that minute.
+func newestOf(r index.IndexReader, minute string) (newest shard.Fence, err error) {
+	all, err := r.TermFieldReader(context.Background(), []byte(minute), fieldMinute, false, false, false)
+	if err != nil {
+		return 0, fmt.Errorf("read fences: %w", err)
+	}
+	defer all.Close()
+	for {
+		d, err := all.Next(nil)
+		if err != nil || d == nil {
+			return newest, err
+		}
+		id, err := r.ExternalID(d.ID)
+		if err != nil {
+			return 0, fmt.Errorf("read fences: %w", err)
+		}
+		rec, _, err := load(r, shard.DocID(id))
+		if err != nil {
+			return 0, err
+		}
+		newest = max(newest, rec.meta.Fence)
+	}
 }
 
 // match returns a query for documents that contain every word of the text, as whole words.
