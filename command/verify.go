@@ -286,9 +286,6 @@ func verified(ctx context.Context, std *streams, api operate.API, f verifyFlags,
 	switch {
 	case err != nil:
 		return err
-	case res.Unknown:
-		return &exitError{exitMissing, fmt.Errorf("%s: no such collection in the settings, the table or the sink",
-			f.Collection)}
 	case res.Foreign != "":
 		return usagef("--source %s: it has no event of collection %s (%s)", f.Export, f.Collection, res.Foreign)
 	}

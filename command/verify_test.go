@@ -241,6 +241,8 @@ func TestVerifyRefusesWhatIsWrong(t *testing.T) {
 	} {
 		s.ask(append([]string{"index", "check"}, tt.args...)...).want(t, name, tt.code, tt.says)
 	}
+	s.ask("jobs").want(t, "the job of a collection that does not exist", exitOK, "failed",
+		"no such collection")
 	noise := []string{put("a", "1", "{}")}
 	for range 30 {
 		noise = append(noise, `{"type":"doc.changed"}`)

@@ -40,7 +40,6 @@ type Result struct {
 
 	Invalid int    `json:"-"` // events of the export that could not be compared
 	Orphans int    `json:"-"` // documents that a complete export lacks
-	Unknown bool   `json:"-"` // the settings, the rows and the sink do not know the collection
 	Foreign string `json:"-"` // why the export has no event of the collection; empty if it has one
 }
 
@@ -69,7 +68,6 @@ const (
 	countRows      = "rows"
 	countMoving    = "in motion"
 	countRemaining = "remaining"
-	countUnknown   = "unknown"
 	countRequests  = "requests"
 	countEvent     = "export "
 	countDrift     = "drift "
@@ -86,7 +84,7 @@ func (o Order) ResultOf(s job.State) (Result, error) {
 	r := Result{
 		Collection: o.Collection, Documents: n[countDocuments], Rows: n[countRows], Export: map[string]int{},
 		Drift: map[string]int{}, Repaired: map[string]int{}, InMotion: n[countMoving], Remaining: n[countRemaining],
-		Repair: o.Repair, Invalid: c.Invalid, Orphans: c.Orphaned, Unknown: n[countUnknown] > 0,
+		Repair: o.Repair, Invalid: c.Invalid, Orphans: c.Orphaned,
 		Requests: n[countRequests],
 	}
 	if o.Repair && (o.Export != "" || o.FromSource) {

@@ -4,6 +4,7 @@ package verify
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/pipeline/reconcile"
@@ -46,23 +47,15 @@ func (s step) walk(ctx context.Context) error {
 	switch {
 	case p.Next != nil:
 		s.Place, s.Settle = *p.Next, s.full()
-	case s.FromSource:
-		s.unknown(p)
-		s.next(removing)
-	case s.Orphaned > 0 && s.Invalid == 0:
+	case p.Unknown && s.Documents+s.Rows == 0 && s.Export == "" && s.Sample == 0:
+		return fmt.Errorf("%s: no such collection in the settings, the table or the sink: %w", s.Collection,
+			operate.ErrNotFound)
+	case s.FromSource, s.Orphaned > 0 && s.Invalid == 0:
 		s.next(removing)
 	default:
-		s.unknown(p)
 		s.next(finished)
 	}
 	return nil
-}
-
-// unknown counts a collection that neither the settings nor the rows nor the sink know.
-func (s step) unknown(p operate.ReconcilePage) {
-	if p.Unknown && s.Documents+s.Rows == 0 && s.Export == "" && s.Sample == 0 {
-		s.out.Count(countUnknown, 1)
-	}
 }
 
 // page compares the next page, and notes the documents about which the source must be asked.
