@@ -91,9 +91,16 @@ func TestConfigCheckSaysWhatFollows(t *testing.T) {
 func TestConfigCheckSaysWhatItCouldNotCheck(t *testing.T) {
 	t.Parallel()
 	path := write(t, unlinkedKinds)
-	lull(t, "", "config", "check", path).want(t, "unlinked", exitOK, "the settings are valid",
-		"sinks.search: not checked: this program has no kind ndjson", "sources.wiki: not checked: this program has no kind wiki",
-		"ndjson  unknown")
+	known := lull(t, "", "config", "check", path)
+	known.want(t, "unlinked", exitOK, "sinks.search: unknown kind ndjson: known are bleve, ",
+		"sources.wiki: unknown kind wiki: known are ", "ndjson  unknown")
+	if strings.Contains(known.out, "the settings are valid") {
+		t.Errorf("%s\nwant no word that all settings are valid", known.out)
+	}
+	alsoWrong := lull(t, "", "config", "check", write(t, unlinkedKinds+"\ndebounce: {quiet: 2h}\n"))
+	if alsoWrong.want(t, "unlinked, with a fault", exitUsage, "fault"); !strings.Contains(alsoWrong.out, "unknown kind ndjson") {
+		t.Errorf("%s\nwant the unknown kind beside the fault", alsoWrong.out)
+	}
 	answer := parsed[checked](t, lull(t, "", "config", "check", path, "-o", "json"))
 	if !answer.OK || answer.Deployable || len(answer.Unchecked) != 2 || answer.Unchecked[0].Kind != "ndjson" {
 		t.Errorf("got %+v", answer)

@@ -19,6 +19,8 @@ import (
 	"github.com/lullhq/lull/internal/simulation/cost"
 	"github.com/lullhq/lull/internal/terminal"
 	"github.com/lullhq/lull/setting"
+	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/source"
 )
 
 // defaultFile is the settings file that commands read when they are given none.
@@ -120,9 +122,12 @@ func checkSettings(ctx context.Context, std *streams, path string, deploy bool, 
 		return usage(err) // there is no such file, or it is not YAML
 	}
 	answer := checked{File: path, OK: err == nil, Faults: faultLines(err)}
+	if err != nil && kinds == config.KindsAlsoOthers {
+		answer.Unchecked = unlinkedBeside(path, answer.Faults)
+	}
 	if err == nil {
-		undeployable := errors.Join(cfg.ValidateDeployed(), cfg.Placeholders())
 		answer.Unchecked = cfg.Unlinked()
+		undeployable := errors.Join(cfg.ValidateDeployed(), cfg.Placeholders())
 		answer.Deployable = undeployable == nil
 		if !answer.Deployable {
 			answer.Why = config.Apart(undeployable)[0].Error()
@@ -154,6 +159,17 @@ func checkSettings(ctx context.Context, std *streams, path string, deploy bool, 
 	return err
 }
 
+// unlinkedBeside returns the sinks and sources of unlinked kinds in a file that also has faults.
+func unlinkedBeside(path string, faults []faultLine) (all []config.Unlinked) {
+	_, _, err := yamlfile.CheckAs(path, config.KindsLinked)
+	for _, f := range faultLines(err) {
+		if name, ok := strings.CutSuffix(f.Setting, ".kind"); ok && !slices.Contains(faults, f) {
+			all = append(all, config.Unlinked{Setting: name, Kind: f.Value})
+		}
+	}
+	return all
+}
+
 // plural returns a number and the noun that it counts.
 func plural(n int, what string) string {
 	if n == 1 {
@@ -175,10 +191,21 @@ func (k checked) show(w io.Writer, cfg *config.Config) {
 		}
 		terminal.Printf(w, "%s: %s (%s): %s\n    %s\n", at, name, f.Value, f.Problem, f.Fix)
 	}
+	for _, u := range k.Unchecked {
+		known := source.Kinds()
+		if strings.HasPrefix(u.Setting, "sinks.") {
+			known = sink.Kinds()
+		}
+		terminal.Printf(w, "%s: unknown kind %s: known are %s; or it is a kind of another program, which must check it\n",
+			u.Setting, u.Kind, strings.Join(known, ", "))
+	}
 	if !k.OK {
 		return
 	}
 	valid := terminal.Styled{Style: terminal.Green, Text: "the settings are valid"}
+	if len(k.Unchecked) > 0 {
+		valid = terminal.Styled{Style: terminal.Bold, Text: "no fault was found in the settings of the known kinds"}
+	}
 	if len(k.Messages) > 0 { // a user who asks about messages has seen the settings
 		terminal.Printf(w, "%s: %s\n", k.File, valid)
 		for i, s := range k.Messages {
@@ -187,10 +214,6 @@ func (k checked) show(w io.Writer, cfg *config.Config) {
 		return
 	}
 	terminal.Printf(w, "%s: %s\n", k.File, valid)
-	for _, u := range k.Unchecked {
-		terminal.Printf(w, "%s: not checked: this program has no kind %s: check it with one that imports the "+
-			"kind's package\n", u.Setting, u.Kind)
-	}
 	fmt.Fprintln(w)
 	header(w, "SOURCE", "KIND", "COLLECTION")
 	for _, name := range slices.Sorted(maps.Keys(cfg.Sources)) {
