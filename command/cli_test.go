@@ -270,6 +270,24 @@ func TestUsageErrorsSayWhatToWrite(t *testing.T) {
 	}
 }
 
+// A projection that selects nothing of a message makes an empty document. The user learns it before
+// the sink has that document, and the example of lull is not such a message.
+func TestAnEmptyProjectionIsNamed(t *testing.T) {
+	path := write(t, "sources: {recipes: {kind: json, json: {id: /id, version: /v}, projection: [/recipe/title]}}",
+		"defaultSource: recipes")
+	const warning = "warning: lull writes an empty document: the projection of the source selects nothing of the content"
+	message := `{"id":"soup","v":1,"title":"Soup"}`
+	lull(t, message, "config", "check", path, "--message", "-").want(t, "config check", exitOK, warning)
+	lull(t, `{"id":"soup","v":1,"recipe":{"title":"Soup"}}`, "config", "check", path, "--message", "-").want(t, "a title",
+		exitOK, `{"recipe":{"title":"Soup"}}`)
+	s := start(t, nil, "--config", path, "--speed", "100")
+	t.Setenv(devEnv, s.url)
+	if a := lull(t, message, "publish"); !strings.Contains(a.errors, warning) {
+		t.Errorf("publish: got %+v, want %q", a, warning)
+	}
+	lull(t, "", "publish", "--example").want(t, "the example", exitOK, `"recipe":{"title":`)
+}
+
 // Two edits of one day share a version that is only a day. The user learns it before the edit is
 // lost, when it is sent, and from explain.
 func TestAVersionThatIsOnlyADayIsNamed(t *testing.T) {

@@ -151,8 +151,13 @@ func sampled(set *source.Set, m queue.Message, r event.Result) sampledEvent {
 		s.Reason, s.Problem = string(bad.Reason), problemOf(bad)
 	}
 	s.Document = document
+	if set.SelectsNothing(m, e) {
+		s.Warning = cmp.Or(s.Warning, selectsNothing)
+	}
 	return s
 }
+
+const selectsNothing = "lull writes an empty document: the projection of the source selects nothing of the content"
 
 // coarse returns a warning if a version is only a day, such as 2026-11-20. It is empty for other
 // versions.

@@ -203,6 +203,9 @@ func publishAll(ctx context.Context, api operate.API, in feed.Input, source, gro
 		total.Parts = addParts(total.Parts, done.Parts)
 		for _, e := range done.Sent {
 			warning = cmp.Or(warning, coarse(e.Version))
+			if e.Empty {
+				warning = cmp.Or(warning, selectsNothing)
+			}
 		}
 		for _, r := range done.Refused {
 			total.Refused = append(total.Refused, operate.Refusal{Message: read + r.Message + 1, Why: r.Why})

@@ -189,6 +189,17 @@ func (s *Set) row(doc event.DocID) event.DocID {
 	return doc
 }
 
+// SelectsNothing reports whether the projection of the source selects nothing of a put's content.
+// lull then writes an empty document.
+func (s *Set) SelectsNothing(m event.Message, e event.Event) bool {
+	src, bad := s.choose(m)
+	if bad != nil || e.Op != event.Put || e.DataRef != "" || len(src.rules.Settings.Projection) == 0 {
+		return false
+	}
+	doc, bad := src.document(e)
+	return bad == nil && string(doc) == "{}"
+}
+
 // Document makes the JSON object to write for a put: the projection of e.Data. If the event has a
 // DataRef, the caller has loaded e.Data before. The result never has the key _lull, which only
 // sinks may write. An error is an *event.Invalid, and a retry would return the same error.

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/operator/feed"
 	"github.com/lullhq/lull/internal/seam/clock"
@@ -28,7 +30,9 @@ type Composition struct {
 	Source     string           `json:"source,omitempty"`
 	Collection shard.Collection `json:"collection,omitempty"`
 	ID         string           `json:"id"`
-	// Own allows another id, ID with a number, so that the document belongs to the stack's part.
+	// Own says that the document is an example. Compose may then choose another id, ID with a number,
+	// so that the document belongs to the stack's part. Compose also adds a value at each place that
+	// the projection of the source names.
 	Own     bool            `json:"own,omitempty"`
 	Delete  bool            `json:"delete,omitempty"`
 	Data    json.RawMessage `json:"data,omitempty"`    // the content of a put, a JSON object
@@ -83,10 +87,22 @@ func (o *composer) Forms(context.Context) (Forms, error) {
 		all.Forms = append(all.Forms, Form{
 			Source: w.Source, Kind: settings.Kind, Collection: w.Collection, Deletes: w.Deletes, Refers: w.Refers,
 			Own: kind.OwnDocument, Arrival: settings.NoVersion == source.NoVersionArrival,
-			Data: json.RawMessage(cmp.Or(kind.Example.Change.Data, "{}")), Fresh: fresh.Milliseconds(),
+			Data: json.RawMessage(selected(settings, cmp.Or(kind.Example.Change.Data, "{}"))), Fresh: fresh.Milliseconds(),
 		})
 	}
 	return all, nil
+}
+
+// selected adds a value to an example at each place that the source's projection names and the
+// example lacks. Without that value, the projection would select nothing of the example.
+func selected(s source.Settings, data string) string {
+	for _, text := range s.Projection {
+		p, err := source.ParsePointer(text)
+		if err == nil && len(p.Tokens) > 0 && !p.In(gjson.Parse(data)).Exists() {
+			data = p.Put(data, `"example"`)
+		}
+	}
+	return data
 }
 
 // Composed is a message, and how the stack decodes it.
@@ -121,6 +137,9 @@ func (o *composer) Compose(_ context.Context, c Composition) (Composed, error) {
 	}
 	for _, w := range ways {
 		change.ID = c.ID
+		if c.Own && !c.Delete {
+			change.Data = selected(o.Config.Sources[w.Source], string(c.Data))
+		}
 		if class := o.Config.Sources[w.Source].Class; c.N > 0 && class == source.ClassTime {
 			change.Version = source.VersionAt(class, at.Add(time.Duration(c.N)*time.Millisecond))
 		} else if c.N > 0 {

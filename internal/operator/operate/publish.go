@@ -55,6 +55,7 @@ type SentEvent struct {
 	Operation string      `json:"operation,omitempty"` // put or delete
 	Skip      string      `json:"skip,omitempty"`      // why the source skips the event
 	Invalid   string      `json:"invalid,omitempty"`   // why the event becomes a dead letter
+	Empty     bool        `json:"empty,omitempty"`     // the source's projection selects nothing of the content
 }
 
 // Refusal is a message that no queue accepted, or that breaks the contract.
@@ -114,7 +115,7 @@ func (o *publisher) Publish(ctx context.Context, p Publication) (Published, erro
 			o.sentTo(&done, m.to.Part)
 			done.Events += len(m.to.Events)
 			most := min(len(m.to.Events), maxSentEvents-len(done.Sent))
-			done.Sent = append(done.Sent, sentEvents(i, m.to.Events[:most])...)
+			done.Sent = append(done.Sent, o.sentEvents(i, m, m.to.Events[:most])...)
 		case i == failed:
 			err = fmt.Errorf("publish message %d (%d before it were sent): %w", i, done.Messages, m.err)
 		}
@@ -162,7 +163,7 @@ func (o *publisher) decodedBy(m queue.Message, sink string) string {
 	return fmt.Sprintf("it names no source (of %s), so %s decodes it: ", strings.Join(names, ", "), by)
 }
 
-func sentEvents(message int, results []event.Result) (sent []SentEvent) {
+func (o *publisher) sentEvents(message int, m *addressed, results []event.Result) (sent []SentEvent) {
 	for _, r := range results {
 		e := SentEvent{Message: message, Skip: r.Skip}
 		switch {
@@ -171,6 +172,8 @@ func sentEvents(message int, results []event.Result) (sent []SentEvent) {
 		case r.Skip == "":
 			e.Key, e.Version, e.Operation = r.Event.Doc, r.Event.Version, string(r.Event.Op)
 			e.OrderKey = r.Event.Key.String()
+			e.Empty = o.Sources.At(m.to.Sink).SelectsNothing(
+				queue.Message{Body: m.out.Body, Attributes: m.out.Attributes, Sent: o.Clock.Now()}, r.Event)
 		}
 		sent = append(sent, e)
 	}
