@@ -72,7 +72,7 @@ func (f *rabbitFlags) check(t *target) error {
 	case err != nil || u.Host == "" || u.Scheme != "amqp" && u.Scheme != "amqps":
 		return usagef("--url %s: want an address such as amqps://USER:PASSWORD@HOST:5671/VHOST", operate.Shown(f.url))
 	case f.ca != "" && u.Scheme != "amqps":
-		return usagef("--ca: only amqps:// has certificates")
+		return usagef("--ca: works only with an amqps:// address")
 	case f.park == f.queue:
 		return usagef("--park %s: name another queue than --queue, or RabbitMQ delivers parked messages again", f.park)
 	}

@@ -42,7 +42,7 @@ func (f *devFlags) checkLocal() error {
 	case !f.local:
 		return nil
 	case f.config == "":
-		return errors.New("--local: runs the settings that are deployed: name them, such as --config lull.yaml")
+		return errors.New("--local needs the settings that you deploy: add --config lull.yaml")
 	}
 	if _, all := f.chosen[""]; all {
 		return errors.New(

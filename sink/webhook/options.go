@@ -59,7 +59,7 @@ func New(o Options) (*Sink, error) {
 	case err != nil:
 		return nil, errors.New("sink url: this is not a URL") // do not quote the text, which might contain a password
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return nil, errors.New("sink url: use http://host:port or https://host")
+		return nil, errors.New("sink url: write http:// or https:// and a host, such as https://host:8443")
 	case u.User != nil:
 		return nil, errors.New("sink url: it contains credentials: remove them, and set auth.kind: key to sign requests")
 	}

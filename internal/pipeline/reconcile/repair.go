@@ -67,12 +67,12 @@ func (r *run) reassert(ctx context.Context, f Finding) (Outcome, error) {
 			return Later, nil
 		}
 		if err != nil {
-			return Failed, fmt.Errorf("REASSERT: %w", err)
+			return Failed, fmt.Errorf("renew the lease of %s: %w", f.Row.Doc, err)
 		}
 		// Measure the delay by the wall clock, because a timer does not run while the machine
 		// sleeps.
 		if late := shard.MicrosOf(r.Clock.Now()).Sub(b.Now); late > margin {
-			return Failed, fmt.Errorf("REASSERT took %s: the lease is too short for a request now", late)
+			return Failed, fmt.Errorf("to renew the lease of %s took %s: the lease is too short for a request now", f.Row.Doc, late)
 		}
 		out = r.request(ctx, l, nil, false)
 		if out.Kind == sink.Unknown || out.Kind == sink.Newer {
