@@ -154,7 +154,7 @@ export default {
       }
       if (zero(s.recovered)) return `Everything works since ${fmt.time(s.righted)}. Recovering: what came before that is not done yet.`;
       const after = Math.max(new Date(s.recovered) - new Date(s.righted), 0);
-      const dead = s.dead ? ` Dead letters keep what the sink refused: ${s.dead}.` : "";
+      const dead = s.dead ? ` ${s.dead} became dead letters.` : "";
       return `Recovered ${fmt.duration(after)} after everything worked again. ${s.lost ? `${s.lost} events are lost.` : "Nothing was lost."}${dead}`;
     }
     const zero = (t) => !t || t.startsWith("0001-");

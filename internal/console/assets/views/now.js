@@ -185,7 +185,7 @@ function totals(ctx, m) {
     ["Events in", n(t.events), "all messages"],
     ["Written", n(t.written + t.deleted), t.deleted ? `${n(t.deleted)} of them deletes` : "documents", "m-written"],
     ["Unchanged", n(t.unchanged), "writes spared", "m-unchanged"],
-    ["Superseded", n(t.superseded), "a newer version went", "m-superseded"],
+    ["Superseded", n(t.superseded), "a newer version was written", "m-superseded"],
     ["Stale", n(t.stale + t.duplicates), t.duplicates ? `${n(t.duplicates)} of them duplicates` : "came too late", "m-superseded"],
     (t.fetched || t.fetch_failed) && ["Fetched", n(t.fetched || 0), t.fetch_failed ? `${n(t.fetch_failed)} more brought nothing to write` : "newest states, from the source"],
     (t.enriched || t.enrich_calls || t.enrich_failed) && ["Enriched", n(t.enriched || 0),
