@@ -64,7 +64,8 @@ var built = []string{"bin", "dist", "cdk.out", "out", "node_modules"}
 
 // Files returns the paths of the repository's files below its root, without the folders that tools
 // write. The go command caches a test's result only as long as the files that the test itself reads
-// are unchanged. Tests that run the go command therefore call Files.
+// are unchanged. A test that only runs the go command reads no file itself, so the go command would
+// return a stale result. Such a test calls Files.
 func Files(t testing.TB) (files []string) {
 	t.Helper()
 	err := filepath.WalkDir(Root, func(path string, d fs.DirEntry, err error) error {

@@ -11,7 +11,7 @@ import (
 
 // Fast is a clock on which waits pass faster by a factor. Only waits are faster: disks and
 // computations are not. So the clock runs at the machine's speed while a caller works (see
-// [Working]). The clock also runs at the machine's speed after the wake-up of a caller, until the
+// [Working]). The clock also runs at the machine's speed from the wake-up of a caller until that
 // caller runs. The clock stops at the time of the next wake-up until the timer has fired. So a late
 // timer does not make any caller late on this clock.
 type Fast struct {

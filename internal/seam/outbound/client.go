@@ -124,8 +124,8 @@ func WhySilent(err error) Silence {
 
 // Reachable returns a function that reports whether a host in the settings may have an address.
 // Public addresses are allowed. If the settings name the host as private, private addresses and
-// this machine are allowed too. An address at which a cloud serves its own machines is never
-// allowed.
+// this machine are allowed too. The address of a cloud's own service, such as 169.254.169.254, is
+// never allowed.
 func Reachable(private bool) func(netip.Addr) bool {
 	return func(a netip.Addr) bool {
 		a = a.Unmap().WithZone("")

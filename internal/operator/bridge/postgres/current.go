@@ -39,7 +39,7 @@ func (a *reading) same(b *reading) bool {
 	return a.row != nil && b.row != nil && a.ctid == b.ctid && a.xmin == b.xmin && a.xmax == b.xmax
 }
 
-// lookup reads rows for current.
+// lookup is what the function current needs to find the newest state of a row.
 type lookup interface {
 	// read returns the row with the key of r, or nil if the table was dropped. The error is
 	// errLocked if the table is locked.

@@ -136,8 +136,8 @@ func replaces(r run) {
 	r.expect(m)
 }
 
-// replacedWhileRead reads a flight while Put is repeated. The first turn of a flight may do the
-// same. Under the race detector the check also finds a store that shares its own state with
+// replacedWhileRead reads a flight while Put is repeated. The first turn of a flight may read
+// while receive stores the flight again. Under the race detector the check also finds a store that shares its own state with
 // readers.
 func replacedWhileRead(r run) {
 	m := manifest(3)
