@@ -136,9 +136,9 @@ func replaces(r run) {
 	r.expect(m)
 }
 
-// replacedWhileRead reads a flight while Put is repeated. The first turn of a flight may read
-// while receive stores the flight again. Under the race detector the check also finds a store that shares its own state with
-// readers.
+// replacedWhileRead reads a flight while Put is repeated. The first turn of a flight may read while
+// receive stores the flight again. Under the race detector the check also finds a store that shares
+// its own state with readers.
 func replacedWhileRead(r run) {
 	m := manifest(3)
 	r.put(m)
