@@ -16,7 +16,7 @@ var (
 	ErrTooDeep    = fmt.Errorf("nested more than %d deep", MaxDepth)
 	errTrailing   = errors.New("text follows the settings")
 	errUnfinished = errors.New("ends in the middle")
-	errKey        = errors.New("the name of a setting must be in double quotes")
+	errKey        = errors.New("a key lacks quotes")
 )
 
 // SyntaxError says that the text does not have the file's format. An error of this package wraps a
