@@ -25,7 +25,7 @@ func TestBridgeNamesWhatIsWrongBeforeItConsumes(t *testing.T) {
 		"no queue":             {[]string{rabbit}, "--queue: name"},
 		"its own park":         {[]string{rabbit, "--queue", "q", "--park", "q"}, "--park q"},
 		"prefetch":             {[]string{rabbit, "--queue", "q", "--prefetch", "0"}, "--prefetch 0: want 1"},
-		"no certificates here": {[]string{rabbit, "--queue", "q", "--ca", "x.pem"}, "--ca: only amqps"},
+		"no certificates here": {[]string{rabbit, "--queue", "q", "--ca", "x.pem"}, "--ca: works only with an amqps"},
 		"no such file":         {[]string{secure, "--queue", "q", "--ca", "/nowhere.pem"}, "open /nowhere.pem"},
 		"no certificates":      {[]string{secure, "--queue", "q", "--ca", "bridge.go"}, "no certificate in PEM"},
 		"payload elsewhere":    {[]string{rabbit, "--queue", "q", "--aws", "--payload", "https://x/"}, "want s3://BUCKET"},

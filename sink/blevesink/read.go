@@ -165,7 +165,7 @@ func newestOf(r index.IndexReader, minute string) (newest shard.Fence, err error
 	if err != nil {
 		return 0, fmt.Errorf("read fences: %w", err)
 	}
-	defer all.Close()
+	defer func() { _ = all.Close() }()
 	for {
 		d, err := all.Next(nil)
 		if err != nil || d == nil {

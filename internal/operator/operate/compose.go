@@ -87,7 +87,8 @@ func (o *composer) Forms(context.Context) (Forms, error) {
 		all.Forms = append(all.Forms, Form{
 			Source: w.Source, Kind: settings.Kind, Collection: w.Collection, Deletes: w.Deletes, Refers: w.Refers,
 			Own: kind.OwnDocument, Arrival: settings.NoVersion == source.NoVersionArrival,
-			Data: json.RawMessage(selected(settings, cmp.Or(kind.Example.Change.Data, "{}"))), Fresh: fresh.Milliseconds(),
+			Data:  json.RawMessage(selected(settings, cmp.Or(kind.Example.Change.Data, "{}"))),
+			Fresh: fresh.Milliseconds(),
 		})
 	}
 	return all, nil

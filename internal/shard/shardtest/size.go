@@ -28,7 +28,7 @@ func ItemSize(r shard.Row) int {
 		case shard.KindNumber:
 			n += NumberSize(v.Num)
 		case shard.KindKeySet:
-			n += 3 + len(v.Text) // 3 for the set; the 1 for each key is in Text already, as the byte with the key's length
+			n += 3 + len(v.Text) // 3 for the set; the 1 for each key is in Text, as the byte with the key's length
 		default:
 			n += len(v.Text)
 		}
