@@ -59,7 +59,8 @@ var folders = []struct{ name, imports string }{
 			"internal/pipeline internal/fault internal/operator internal/console internal/local internal/deploy internal/aws internal/simulation",
 	},
 	{"cmd", "command"},
-	{"e2e", "internal/shard internal/seam source sink internal/config internal/deploy internal/aws"},
+	{"e2e", "internal/shard internal/seam source sink searchable internal/config internal/operator internal/deploy " +
+		"internal/aws"},
 	{
 		"internal/proof",
 		"internal/shard internal/seam source sink internal/config internal/pipeline internal/fault internal/local " +
