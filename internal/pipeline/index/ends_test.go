@@ -94,6 +94,10 @@ func TestHealthSlowsDownForALateAnswer(t *testing.T) {
 				if h.tripped {
 					p.Error("the circuit opened")
 				}
+				// A healthy engine may pause once, and must not be slow for long after it.
+				if first := c.pace == 0 && c.slowed > 0; first && h.row.Rate != 1000*lateFirst {
+					p.Errorf("the speed is %d, want %d", h.row.Rate, 1000*lateFirst)
+				}
 			})
 		})
 	}

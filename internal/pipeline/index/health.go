@@ -40,6 +40,9 @@ const (
 const (
 	lateShare = 2
 	lateCut   = 3
+	// lateFirst is the lowest speed after the first late answer, in documents a second. A healthy
+	// engine may pause once. If it does not, the next late answer cuts the speed that was used.
+	lateFirst = 512
 )
 
 // read reads the shared health row of the sink. If the circuit has been open long enough, this turn
@@ -150,7 +153,7 @@ func (h *health) judge(ctx context.Context, r *request) {
 	case applied > 0 && h.isLate(r) && (pace == 0 || pace > shard.RestartPace):
 		// The sink queues requests, and soon it will answer later than lull waits (ADR 0081).
 		h.why = fmt.Sprintf("the sink answered after %s", r.took.Round(100*time.Millisecond))
-		accepted := max(int(float64(applied)/r.took.Seconds()), shard.RestartPace/1000)
+		accepted := max(int(float64(applied)/r.took.Seconds()), lateFirst)
 		h.cut(ctx, accepted, lateCut*accepted)
 	}
 }
