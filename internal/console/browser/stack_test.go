@@ -138,13 +138,27 @@ func (s *stack) breakSink() {
 	s.t.Helper()
 	s.post("/console/breakit", `{"sink_down":true}`)
 	s.publish(put("probe", "1", "It finds that the sink is down", ""))
+	s.circuit(true)
+}
+
+// repairSink ends the outage of the sink, and waits until lull knows it. A paused sink is not
+// probed, so a test must wait before it pauses the sink.
+func (s *stack) repairSink() {
+	s.t.Helper()
+	s.post("/console/breakit", `{"sink_down":false}`)
+	s.circuit(false)
+}
+
+// circuit waits until the circuit breaker of the sink is open or closed.
+func (s *stack) circuit(open bool) {
+	s.t.Helper()
 	for end := time.Now().Add(patience); ; pause(s.t.Context()) {
 		text := s.post("/operate/status", "{}")
-		if strings.Contains(text, `"open":true`) {
+		if strings.Contains(text, `"open":true`) == open {
 			return
 		}
 		if time.Now().After(end) {
-			s.t.Fatalf("the sink is healthy after %s: %s", patience, text)
+			s.t.Fatalf("after %s the circuit is not open %t: %s", patience, open, text)
 		}
 	}
 }

@@ -59,7 +59,7 @@ func TestTheTasksOfAnOperatorTakeFewClicks(t *testing.T) {
 		o.click(".alert a", "")
 		o.until(`[...document.querySelectorAll("main tbody tr")].some((r) => r.innerText.includes("content#page-01") && r.innerText.includes("` + cause + `"))`)
 	})
-	s.post("/console/breakit", `{"sink_down":false}`)
+	s.repairSink()
 	s.task("Pause a sink", 2, func(o *operator) {
 		o.click("main button", "Pause…")
 		o.types("#why", "an upgrade")
