@@ -101,10 +101,10 @@ func Cost(documents float64, pace int64) time.Duration {
 
 // Cut lowers the speed for all flights after the sink throttled a request. Of this request, the
 // sink applied some documents and throttled others. r is the row as it was just read. ceiling is
-// the highest speed that the settings allow, 0 for none. The write is refused if another flight has
-// cut the speed since r was read. The second result is false if the last cut is too recent for
+// the highest speed that the settings allow, 0 for none. least is the lowest speed that this cut may
+// set, 0 for slowestPace. The write is refused if another flight has cut the speed since r was read. The second result is false if the last cut is too recent for
 // another cut.
-func Cut(sink string, r Row, now Micros, applied, throttled int, ceiling int64) (Write, bool) {
+func Cut(sink string, r Row, now Micros, applied, throttled int, ceiling, least int64) (Write, bool) {
 	since := now.Sub(r.RateAt)
 	if r.RateAt != 0 && since < cutEvery && since > -forgotten {
 		return Write{}, false
@@ -125,8 +125,9 @@ func Cut(sink string, r Row, now Micros, applied, throttled int, ceiling int64) 
 	// If flights used only a part of the speed, the sink was already throttling at that part. The
 	// share of the time that flights have taken shows how large the part was.
 	pace = Lesser(pace, ceiling)
+	least = max(min(least, pace), slowestPace) // a cut never raises the speed
 	if used := float64(r.Paid) / float64((since + Ahead(r, now)).Microseconds()); r.Paid > 0 && used < 1 {
-		pace = max(int64(float64(pace)*used), slowestPace)
+		pace = max(int64(float64(pace)*used), least)
 	}
 	top, less := pace, max(int64(cutMost*throttled/max(applied+throttled, 1)), cutLeast)
 	if r.RateTop == 0 || pace < r.RateTop {
@@ -134,7 +135,7 @@ func Cut(sink string, r Row, now Micros, applied, throttled int, ceiling int64) 
 		less *= 2
 		top -= pace * less / 200
 	}
-	rate := max(pace-pace*less/100, slowestPace)
+	rate := max(pace-pace*less/100, least)
 	w.Update = append(w.Update, set(AttrRate, numberValue(rate)), set(AttrRateTop, numberValue(max(top, rate))))
 	return w, true
 }

@@ -328,7 +328,7 @@ func health(t *testing.T, s *story, l *line) string {
 }
 
 func cut(t *testing.T, s *story, l *line) string {
-	w, ok := shard.Cut("search", s.rowOf(t, shard.HealthRow("search")), s.micros(), l.number("applied", "0"), 5, 0)
+	w, ok := shard.Cut("search", s.rowOf(t, shard.HealthRow("search")), s.micros(), l.number("applied", "0"), 5, 0, 0)
 	if !ok {
 		return "no CUT: the last one is too young\n"
 	}

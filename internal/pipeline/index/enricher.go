@@ -100,7 +100,7 @@ func (e *enricher) judge(ctx context.Context, n tally) {
 		n.throttled == 0 && n.down && !n.answered:
 		e.trip(ctx, n.after)
 	case n.throttled > 0:
-		e.lowerPace(ctx, n.served, n.throttled, 0)
+		e.lowerPace(ctx, n.served, n.throttled, 0, 0)
 	case e.probing != 0 && n.answered:
 		e.closeCircuit(ctx, e.probing, shard.Restart(e.row, e.now()))
 		e.probing = 0

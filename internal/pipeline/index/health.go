@@ -40,9 +40,10 @@ const (
 const (
 	lateShare = 2
 	lateCut   = 3
-	// lateFirst is the lowest speed after the first late answer, in documents a second. A healthy
-	// engine may pause once. If it does not, the next late answer cuts the speed that was used.
-	lateFirst = 512
+	// lateFirst is the lowest speed after the first late answer, in documents a second. It is the
+	// speed after the circuit was open for the first time, because a healthy engine may pause once.
+	// The next late answer cuts the speed that flights used.
+	lateFirst = 32 * shard.RestartPace / 1000
 )
 
 // read reads the shared health row of the sink. If the circuit has been open long enough, this turn
@@ -149,23 +150,24 @@ func (h *health) judge(ctx context.Context, r *request) {
 	case throttled > 0 && (busy == 0 || stop):
 		h.trip(ctx, h.now(), h.now(), after)
 	case throttled > 0:
-		h.cut(ctx, applied, throttled)
+		h.cut(ctx, applied, throttled, 0)
 	case applied > 0 && h.isLate(r) && (pace == 0 || pace > shard.RestartPace):
 		// The sink queues requests, and soon it will answer later than lull waits (ADR 0081).
 		h.why = fmt.Sprintf("the sink answered after %s", r.took.Round(100*time.Millisecond))
 		accepted := max(int(float64(applied)/r.took.Seconds()), lateFirst)
-		h.cut(ctx, accepted, lateCut*accepted)
+		h.cut(ctx, accepted, lateCut*accepted, shard.RestartPace)
 	}
 }
 
-// isLate reports whether the sink took too long for each bulk request of a call. A sink that writes
-// one document a request sends many requests in one call.
+// isLate reports whether a bulk request of a call took too long, on average. A sink that writes one
+// document a request sends many requests in one call.
 func (h *health) isLate(r *request) bool {
 	set, bytes := h.config.Sinks[h.sinkName], 0
 	for _, op := range r.ops {
 		bytes += len(op.Document)
 	}
-	requests := max(1, len(r.ops)/max(set.BulkDocuments, 1), bytes/max(int(set.BulkBytes), 1))
+	full := func(n, each int) int { return (n - 1) / max(each, 1) } // requests before the last one
+	requests := 1 + max(full(len(r.ops), set.BulkDocuments), full(bytes, int(set.BulkBytes)))
 	return r.took/time.Duration(requests) > h.config.Index.SinkDeadline/lateShare
 }
 
@@ -196,9 +198,9 @@ func (h *health) trip(ctx context.Context, asked, healthy shard.Micros, retryAft
 	}
 }
 
-// cut makes all flights write more slowly.
-func (h *health) cut(ctx context.Context, applied, throttled int) {
-	switch slowed := h.lowerPace(ctx, applied, throttled, h.ceiling()); {
+// cut makes all flights write more slowly, but not more slowly than the speed least.
+func (h *health) cut(ctx context.Context, applied, throttled int, least int64) {
+	switch slowed := h.lowerPace(ctx, applied, throttled, h.ceiling(), least); {
 	case slowed:
 		h.note(journal.Note{Step: journal.Slowed, Count: int(h.row.Rate), Detail: h.why})
 	// another flight has opened the circuit, or an operator has paused the sink

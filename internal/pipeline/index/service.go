@@ -78,12 +78,12 @@ func (s *service) openCircuit(ctx context.Context, level int64, until shard.Micr
 
 // lowerPace lowers the pace for all flights, unless another flight has just lowered it. It also
 // reads the health row into s, so that the caller sees what other flights did to the circuit.
-func (s *service) lowerPace(ctx context.Context, applied, throttled int, ceiling int64) bool {
+func (s *service) lowerPace(ctx context.Context, applied, throttled int, ceiling, least int64) bool {
 	// The current row shows how much of the budget the other flights used.
 	if !s.readHealth(ctx) || s.circuit != shard.CircuitClosed {
 		return false
 	}
-	w, due := shard.Cut(s.name, s.row, s.now(), applied, throttled, ceiling)
+	w, due := shard.Cut(s.name, s.row, s.now(), applied, throttled, ceiling, least)
 	if !due {
 		return false
 	}

@@ -87,8 +87,8 @@ func paced(r *shard.Row) {
 func budgetCases() []Case {
 	limited := with(shard.Row{LastWrite: begin, Level: 2}, paced)
 	pace := shard.Pace(limited, now) // half of the pace was used
-	once, _ := shard.Cut("sink", shard.Row{}, now, 3, 5, 0)
-	anew, _ := shard.Cut("sink", limited, now, 3, 5, 0)
+	once, _ := shard.Cut("sink", shard.Row{}, now, 3, 5, 0, 0)
+	anew, _ := shard.Cut("sink", limited, now, 3, 5, 0, 0)
 	begun := shard.Row{LastWrite: begin, Rate: 3000, RateAt: now}
 	paidMore := paid(3_500_000)
 	less := func(until shard.Micros) shard.Row { return with(limited, paidUntil(until), paid(1_500_000)) }
