@@ -98,7 +98,8 @@ func TestConfigCheckSaysWhatItCouldNotCheck(t *testing.T) {
 		t.Errorf("%s\nwant no word that all settings are valid", known.out)
 	}
 	alsoWrong := lull(t, "", "config", "check", write(t, unlinkedKinds+"\ndebounce: {quiet: 2h}\n"))
-	if alsoWrong.want(t, "unlinked, with a fault", exitUsage, "fault"); !strings.Contains(alsoWrong.out, "unknown kind ndjson") {
+	alsoWrong.want(t, "unlinked, with a fault", exitUsage, "fault")
+	if !strings.Contains(alsoWrong.out, "unknown kind ndjson") {
 		t.Errorf("%s\nwant the unknown kind beside the fault", alsoWrong.out)
 	}
 	answer := parsed[checked](t, lull(t, "", "config", "check", path, "-o", "json"))

@@ -126,8 +126,8 @@ func checkSettings(ctx context.Context, std *streams, path string, deploy bool, 
 		answer.Unchecked = unlinkedBeside(path, answer.Faults)
 	}
 	if err == nil {
-		answer.Unchecked = cfg.Unlinked()
 		undeployable := errors.Join(cfg.ValidateDeployed(), cfg.Placeholders())
+		answer.Unchecked = cfg.Unlinked()
 		answer.Deployable = undeployable == nil
 		if !answer.Deployable {
 			answer.Why = config.Apart(undeployable)[0].Error()
@@ -160,6 +160,8 @@ func checkSettings(ctx context.Context, std *streams, path string, deploy bool, 
 }
 
 // unlinkedBeside returns the sinks and sources of unlinked kinds in a file that also has faults.
+// There are no settings for such a file, so the file is read again: if only linked kinds are
+// allowed, each unlinked kind is one more fault.
 func unlinkedBeside(path string, faults []faultLine) (all []config.Unlinked) {
 	_, _, err := yamlfile.CheckAs(path, config.KindsLinked)
 	for _, f := range faultLines(err) {

@@ -100,7 +100,10 @@ func TestSimulateRefusesWhatItCannotRun(t *testing.T) {
 		{"an outage that ends before it begins", []string{"--load", "5", "--sink-down", "20m-10m"}, "FROM-TO"},
 		{"an outage without an end", []string{"--load", "5", "--sink-down", "20m"}, "FROM-TO"},
 		{"an outage beyond the end", []string{"--load", "5", "--for", "30m", "--sink-down", "20m-40m"}, "30m"},
-		{"a sink that throttles in its own way", []string{"--sink-throttles", "politely"}, "bucket, queue, random, late or drift"},
+		{
+			"a sink that throttles in its own way", []string{"--sink-throttles", "politely"},
+			"bucket, queue, random, late or drift",
+		},
 		{"a sink that takes less than nothing", []string{"--sink-takes", "-1"}, "--sink-takes -1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

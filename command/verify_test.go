@@ -158,7 +158,7 @@ func (f *failing) Publish(ctx context.Context, p operate.Publication) (operate.P
 	return f.API.Publish(ctx, p)
 }
 
-// If a verification stops at any place, the next run completes it. The counts are those of a run
+// If a verification stops at any place, the next run completes it. It counts the same as a run
 // that never stopped.
 func TestVerifyContinuesItsJob(t *testing.T) {
 	t.Parallel()

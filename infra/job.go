@@ -151,7 +151,6 @@ func (l *Lull) verifyRights() []right {
 	}, none.fetchRights(asked), none.headerRights(asked))
 }
 
-// verified lists the sinks of the collections that are verified.
 // verifiedSources returns the names of the sources that verifications ask, sorted.
 func verifiedSources(c *config.Config) (names []string) {
 	for _, collection := range c.Verified() {
@@ -161,6 +160,7 @@ func verifiedSources(c *config.Config) (names []string) {
 	return slices.Compact(names)
 }
 
+// verified returns the names of the sinks of the collections that are verified, sorted.
 func (l *Lull) verified() []string {
 	return slices.DeleteFunc(sinkNames(l.props.Config), func(sink string) bool {
 		return !slices.ContainsFunc(l.props.Config.Verified(), func(collection string) bool {

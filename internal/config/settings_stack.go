@@ -57,7 +57,8 @@ var functionSettings = []setting.Setting{
 	setting.Duration("index.guard", minGuard, time.Minute, 0,
 		"G, how late an invocation may be killed and how far clocks may differ; part of the lease."),
 	setting.Duration("index.sinkDeadline", time.Second, maxLambdaTimeout, 0,
-		"The longest time that one call to a sink may take. If an answer takes more than half of it, lull sends fewer documents."),
+		"The longest time that one call to a sink may take. If an answer takes more than half of it, lull sends "+
+			"fewer documents."),
 	setting.Count("index.maxItemsPerTurn", 1, 10_000, "The most documents that one turn of a flight works on."),
 	setting.Count("index.waitingTurns", 0, 100,
 		"How often a superseded version wakes for the quiet window before it sleeps to the cap."),
@@ -81,7 +82,8 @@ var queueSettings = []setting.Setting{
 		"How long the dead-letter queue keeps a message, from when it was first sent."),
 	setting.Choice("queues.elsewhere",
 		"What happens to an event in the queue of a sink that is not a sink of its collection. Use skip only if "+
-			"the sender also sends the event to the queue of the right sink.", string(ElsewhereDeadLetter), string(ElsewhereSkip)).
+			"the sender also sends the event to the queue of the right sink.",
+		string(ElsewhereDeadLetter), string(ElsewhereSkip)).
 		Otherwise("deadLetter, or skip if a collection has several sinks"),
 	setting.Duration("queues.burstSpread", 0, time.Minute, 0, "How far apart the events of one burst are sent."),
 	setting.Count("queues.expectedRate", 1, 1_000_000, "Messages a second of one queue.").

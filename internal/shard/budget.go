@@ -101,9 +101,9 @@ func Cost(documents float64, pace int64) time.Duration {
 
 // Cut lowers the speed for all flights after the sink throttled a request. Of this request, the
 // sink applied some documents and throttled others. r is the row as it was just read. ceiling is
-// the highest speed that the settings allow, 0 for none. least is the lowest speed that this cut may
-// set, 0 for slowestPace. The write is refused if another flight has cut the speed since r was read. The second result is false if the last cut is too recent for
-// another cut.
+// the highest speed that the settings allow, 0 for none. least is the lowest speed that this cut
+// may set, 0 for slowestPace. The write is refused if another flight has cut the speed since r was
+// read. The second result is false if the last cut is too recent for another cut.
 func Cut(sink string, r Row, now Micros, applied, throttled int, ceiling, least int64) (Write, bool) {
 	since := now.Sub(r.RateAt)
 	if r.RateAt != 0 && since < cutEvery && since > -forgotten {

@@ -56,7 +56,8 @@ type State struct {
 	Begun time.Time         `json:"begun_at"`
 	Saved time.Time         `json:"saved_at"`
 	Error string            `json:"error,omitempty"` // why it failed
-	// Keep is when the list may drop the job although it is done. It is zero if it may at once.
+	// Keep is the time until which the list keeps the job, although it is done. It is zero if the
+	// list may drop the job at once.
 	Keep time.Time `json:"keep_until,omitzero"`
 	// Lease is the end of the lease of the program that runs the job. It is zero if no program runs
 	// it.

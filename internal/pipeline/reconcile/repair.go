@@ -72,7 +72,8 @@ func (r *run) reassert(ctx context.Context, f Finding) (Outcome, error) {
 		// Measure the delay by the wall clock, because a timer does not run while the machine
 		// sleeps.
 		if late := shard.MicrosOf(r.Clock.Now()).Sub(b.Now); late > margin {
-			return Failed, fmt.Errorf("to renew the lease of %s took %s: the lease is too short for a request now", f.Row.Doc, late)
+			return Failed, fmt.Errorf("renewing the lease of %s took %s: the lease is too short for a request now",
+				f.Row.Doc, late)
 		}
 		out = r.request(ctx, l, nil, false)
 		if out.Kind == sink.Unknown || out.Kind == sink.Newer {

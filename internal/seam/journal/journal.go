@@ -68,7 +68,8 @@ const (
 	// Count messages wait in the queue until about Until, because their flight found no slot at a
 	// sink that throttles
 	Requeued Step = "requeued"
-	// the sink throttles, so lull writes at most Count thousandths of a document a second
+	// the sink throttles or answers late, so lull writes at most Count thousandths of a document a
+	// second; Detail is the sink's answer
 	Slowed        Step = "slowed"
 	Extended      Step = "extended"       // the visibility of Count messages was extended to Until
 	Continued     Step = "continued"      // the flight continues in a new execution

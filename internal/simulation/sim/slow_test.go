@@ -116,8 +116,8 @@ func TestASlowSinkGetsWhatItTakes(t *testing.T) {
 			if r.Extremes != (Extremes{Receives: r.Extremes.Receives}) || r.Extremes.Receives > receives {
 				t.Errorf("%+v, want neither refusals nor dead letters, and %d receives at most", r.Extremes, receives)
 			}
-			t.Logf("committed %.2f of what it takes, %.3f answered with 429; versions written after %s, %s at p99, $%.2f a million",
-				of, refused, aged(all, 0.5), aged(all, 0.99), r.Summary(NoFaults).Bill.PerMillion)
+			t.Logf("committed %.2f of what it takes, %.3f answered with 429; versions written after %s, %s at p99, "+
+				"$%.2f a million", of, refused, aged(all, 0.5), aged(all, 0.99), r.Summary(NoFaults).Bill.PerMillion)
 		})
 	}
 }
