@@ -101,7 +101,8 @@ func TestSimulateRefusesWhatItCannotRun(t *testing.T) {
 		{"an outage without an end", []string{"--load", "5", "--sink-down", "20m"}, "FROM-TO"},
 		{"an outage beyond the end", []string{"--load", "5", "--for", "30m", "--sink-down", "20m-40m"}, "30m"},
 		{
-			"a sink that throttles in its own way", []string{"--sink-throttles", "politely"},
+			"a sink that throttles in its own way",
+			[]string{"--sink-throttles", "politely"},
 			"bucket, queue, random, late or drift",
 		},
 		{"a sink that takes less than nothing", []string{"--sink-takes", "-1"}, "--sink-takes -1"},
